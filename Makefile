@@ -1,0 +1,40 @@
+# Everything that is done with sfkv's source. Each target installs what it needs.
+PYTHON := .venv/bin/python
+SETUP_SOURCES := pyproject.toml .ci/setup
+
+.PHONY: help demo test test-all build engine bench lint clean
+
+help:  ## this list
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
+
+demo: build  ## the main job on real data: flights, counted through two kill -9
+	$(PYTHON) examples/flights.py
+
+test: build  ## the quick tests, under ten minutes
+	$(PYTHON) -m pytest
+
+test-all:  ## all tests, with both engines
+	SFKV_ENGINE=system $(MAKE) test
+	$(MAKE) engine
+	SFKV_ENGINE=tuned $(MAKE) test
+
+build: .venv/ready  ## compile the extension modules in place (SFKV_ENGINE=system|tuned, DEBUG=1)
+	SFKV_DEBUG=$(DEBUG) $(PYTHON) setup.py -q build_ext --inplace
+
+engine:  ## build the tuned RocksDB, about six CPU minutes; later builds take it by themselves
+	.ci/engine
+
+bench: build  ## measure the operations beside the engine's floor
+	$(PYTHON) benchmarks/run.py
+
+lint: build  ## style and types
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+clean:  ## remove what was built, but no engine
+	rm -rf .venv build *.egg-info sfkv/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/ready: $(SETUP_SOURCES)
+	.ci/setup

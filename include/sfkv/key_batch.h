@@ -1,0 +1,196 @@
+// The keys of one batch: encoded once into one arena, then sorted and deduplicated once, for reads and for writes.
+//
+// The key groups are checked against the backend's range while they are encoded, so that a bad key is found before the
+// first byte of a call is written. Sorting is a stable radix sort of 16-byte entries, each an 8-byte word of the key that
+// starts where the batch's keys begin to differ (about 10 ns a key); keys that are equal in the word are compared in full.
+// A batch knows the codec and not the store. It belongs to one thread.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "sfkv/key_codec.h"
+
+namespace sfkv {
+
+class KeyBatch {
+ public:
+  // Encodes a key for each row of "columns". An error names the row, and leaves the batch empty.
+  Status Encode(const KeyCodec& codec, const Columns& columns, uint8_t table, int max_parallelism, KeyGroupRange range) {
+    Clear();
+    const int64_t count = columns[0].length();
+    if (count > std::numeric_limits<int32_t>::max()) return Status(Code::kLimit, "a batch holds at most 2^31 - 1 keys: pass fewer per call");
+    SFKV_RETURN_IF_ERROR(CheckNulls(columns, codec.columns()));
+    ends_.reserve(static_cast<size_t>(count));
+    if (codec.is_fixed()) arena_.Reserve(static_cast<size_t>(count) * (kKeyHeaderBytes + codec.fixed_bytes()));
+    for (int64_t i = 0; i < count; ++i) {
+      const size_t row_bytes = codec.RowBytes(columns, i);
+      if (row_bytes > kMaxKeyRowBytes) return Refuse(KeyTooLong(row_bytes, i));
+      char* at = arena_.Extend(kKeyHeaderBytes + row_bytes);
+      codec.EncodeRow(columns, i, at + kKeyHeaderBytes);
+      const int key_group = KeyGroupOf(codec.Hash(columns, i, at + kKeyHeaderBytes, row_bytes), max_parallelism);
+      if (!range.Contains(key_group)) return Refuse(OutsideRange(key_group, range, i));
+      EncodeKeyHeader(at, key_group, table);
+      ends_.push_back(arena_.size());
+    }
+    return Status::OK();
+  }
+
+  // Brings the keys into order. Until the next Encode(), distinct_count() keys can be asked for.
+  void Sort() {
+    MakeEntries();
+    if (entries_.size() < kRadixThreshold) {
+      std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+        return a.word != b.word ? a.word < b.word : a.position < b.position;
+      });
+    } else {
+      RadixSort();
+    }
+    FindDistinct();
+  }
+
+  size_t size() const { return ends_.size(); }
+  std::string_view Key(size_t position) const {
+    const size_t begin = position == 0 ? 0 : ends_[position - 1];
+    return {arena_.data() + begin, ends_[position] - begin};
+  }
+
+  // The distinct keys, in order. REQUIRES for all of these: Sort() was called.
+  size_t distinct_count() const { return firsts_.size() - 1; }
+  std::string_view DistinctKey(size_t distinct) const { return Key(entries_[firsts_[distinct]].position); }
+  // Calls visit(position) for each row of the batch that holds this key, from first to last.
+  template <typename Visit>
+  void VisitPositions(size_t distinct, Visit&& visit) const {
+    for (size_t e = firsts_[distinct]; e < firsts_[distinct + 1]; ++e) visit(static_cast<int64_t>(entries_[e].position));
+  }
+  int64_t FirstPosition(size_t distinct) const { return entries_[firsts_[distinct]].position; }
+  int64_t LastPosition(size_t distinct) const { return entries_[firsts_[distinct + 1] - 1].position; }
+
+  // The numbers of the distinct keys, in the order in which the keys first appear in the batch.
+  std::vector<size_t> DistinctByAppearance() const {
+    std::vector<size_t> at_position(size(), distinct_count());
+    for (size_t distinct = 0; distinct < distinct_count(); ++distinct) at_position[static_cast<size_t>(FirstPosition(distinct))] = distinct;
+    at_position.erase(std::remove(at_position.begin(), at_position.end(), distinct_count()), at_position.end());
+    return at_position;
+  }
+
+  static Status KeyTooLong(size_t row_bytes, int64_t row) {
+    return Status(Code::kLimit, "the key takes " + std::to_string(row_bytes) + " bytes, and a key may take at most " +
+                                    std::to_string(kMaxKeyRowBytes), row);
+  }
+  static Status OutsideRange(int key_group, KeyGroupRange range, int64_t row) {
+    return Status(Code::kKeyGroup, "the key belongs to key group " + std::to_string(key_group) + ", and this backend owns " +
+                                       std::to_string(range.first) + " to " + std::to_string(range.last) +
+                                       ": the router and the backend disagree on the hash or on the max parallelism (see sfkv.key_groups)",
+                  row);
+  }
+
+ private:
+  struct Entry {
+    uint64_t word;
+    uint32_t position;
+  };
+  static constexpr size_t kRadixThreshold = 64;
+
+  void Clear() {
+    arena_.Clear();
+    ends_.clear();
+    entries_.clear();
+    firsts_.assign(1, 0);
+  }
+
+  Status Refuse(Status status) {
+    Clear();
+    return status;
+  }
+
+  // How many bytes behind the header all keys of the batch share.
+  size_t CommonBytes() const {
+    const std::string_view first = Key(0).substr(kKeyHeaderBytes);
+    size_t common = first.size();
+    for (size_t i = 1; i < size() && common > 0; ++i) {
+      const std::string_view key = Key(i).substr(kKeyHeaderBytes);
+      common = std::min(common, key.size());
+      if (std::memcmp(first.data(), key.data(), common) == 0) continue;
+      size_t same = 0;
+      while (first[same] == key[same]) ++same;
+      common = same;
+    }
+    return common;
+  }
+
+  // The word of a key: its key group, then the first six bytes in which the batch's keys may differ.
+  void MakeEntries() {
+    entries_.resize(size());
+    if (entries_.empty()) return;
+    word_at_ = kKeyHeaderBytes + CommonBytes();
+    for (size_t i = 0; i < size(); ++i) {
+      const std::string_view key = Key(i);
+      char bytes[8] = {key[0], key[1], 0, 0, 0, 0, 0, 0};
+      if (key.size() > word_at_) std::memcpy(bytes + 2, key.data() + word_at_, std::min<size_t>(6, key.size() - word_at_));
+      entries_[i] = {ByteSwap(LoadAs<uint64_t>(bytes)), static_cast<uint32_t>(i)};
+    }
+  }
+
+  // Sorts by the word, least significant byte first, leaving out the bytes that are equal in all.
+  void RadixSort() {
+    uint64_t differing = 0;
+    for (const Entry& entry : entries_) differing |= entry.word ^ entries_[0].word;
+    scratch_.resize(entries_.size());
+    for (int shift = 0; shift < 64; shift += 8) {
+      if (((differing >> shift) & 0xFF) == 0) continue;
+      size_t starts[257] = {0};
+      for (const Entry& entry : entries_) ++starts[((entry.word >> shift) & 0xFF) + 1];
+      for (int b = 0; b < 256; ++b) starts[b + 1] += starts[b];
+      for (const Entry& entry : entries_) scratch_[starts[(entry.word >> shift) & 0xFF]++] = entry;
+      entries_.swap(scratch_);
+    }
+  }
+
+  // Orders what the word could not tell apart, and notes where each distinct key begins.
+  void FindDistinct() {
+    firsts_.clear();
+    size_t begin = 0;
+    while (begin < entries_.size()) {
+      size_t end = begin + 1;
+      while (end < entries_.size() && entries_[end].word == entries_[begin].word) ++end;
+      if (end - begin > 1) {
+        std::sort(entries_.begin() + static_cast<ptrdiff_t>(begin), entries_.begin() + static_cast<ptrdiff_t>(end),
+                  [this](const Entry& a, const Entry& b) {
+                    const int order = Key(a.position).compare(Key(b.position));
+                    return order != 0 ? order < 0 : a.position < b.position;
+                  });
+      }
+      for (size_t e = begin; e < end; ++e) {
+        if (e == begin || Key(entries_[e].position) != Key(entries_[e - 1].position)) firsts_.push_back(static_cast<uint32_t>(e));
+      }
+      begin = end;
+    }
+    firsts_.push_back(static_cast<uint32_t>(entries_.size()));
+  }
+
+  ByteBuffer arena_;
+  std::vector<size_t> ends_;    // where each key ends in the arena
+  std::vector<Entry> entries_;  // in the keys' order after Sort()
+  std::vector<Entry> scratch_;
+  std::vector<uint32_t> firsts_{0};  // the entry at which each distinct key begins, and one past the last
+  size_t word_at_ = kKeyHeaderBytes;
+};
+
+// The key group of each row of "columns", as an int32 array.
+inline Status ComputeKeyGroups(const KeyCodec& codec, const Columns& columns, int max_parallelism, ArrowArray* out) {
+  SFKV_RETURN_IF_ERROR(CheckNulls(columns, codec.columns()));
+  const int64_t count = columns[0].length();
+  ColumnBuilder groups(CellType::kInt32, count);
+  ByteBuffer row;
+  for (int64_t i = 0; i < count; ++i) {
+    row.Clear();
+    const size_t bytes = codec.RowBytes(columns, i);
+    if (codec.hash_kind() == HashKind::kMurmur) codec.EncodeRow(columns, i, row.Extend(bytes));
+    const int32_t group = KeyGroupOf(codec.Hash(columns, i, row.data(), bytes), max_parallelism);
+    groups.SetFixed(i, reinterpret_cast<const char*>(&group));
+  }
+  return groups.Finish(count, out);
+}
+
+}  // namespace sfkv

@@ -1,0 +1,229 @@
+// Keys as bytes that sort as the keys do:  encoded key = [key group u16 BE][table u8][key row][suffix].
+//
+// A key row is the columns one after the other. Integers are big-endian with the sign bit flipped, floats likewise with all
+// bits of negative ones flipped, text and binary escaped and terminated, so that no key row is a prefix of another. A
+// nullable column has a byte before it: 0 for null, which sorts first, else 1. FORMAT.md section 3 has the grammar.
+// Not thread-safe; no state but the schema.
+#pragma once
+
+#include <cmath>
+
+#include "sfkv/key_group.h"
+#include "sfkv/row_codec.h"
+
+namespace sfkv {
+
+constexpr size_t kKeyHeaderBytes = 3;
+
+inline void EncodeKeyHeader(char* at, int key_group, uint8_t table) {
+  at[0] = static_cast<char>(key_group >> 8);
+  at[1] = static_cast<char>(key_group);
+  at[2] = static_cast<char>(table);
+}
+
+// --- One cell, in order-preserving form.
+
+// Gives a float the bits that sort as numbers do: -0.0 is 0.0, and all NaNs are one, which sorts last.
+template <typename Float, typename Bits>
+inline Bits OrderedBits(Float value) {
+  constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  Bits bits;
+  if (std::isnan(value)) return static_cast<Bits>(~Bits{0});
+  if (value == 0) return sign;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return (bits & sign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | sign);
+}
+
+template <typename Float, typename Bits>
+inline Float FromOrderedBits(Bits bits) {
+  constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
+  if (bits == static_cast<Bits>(~Bits{0})) return std::numeric_limits<Float>::quiet_NaN();
+  bits = (bits & sign) != 0 ? static_cast<Bits>(bits ^ sign) : static_cast<Bits>(~bits);
+  Float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+inline void EncodeOrdered(char* at, bool value) { *at = value ? 1 : 0; }
+inline void EncodeOrdered(char* at, int8_t value) { StoreAs(at, static_cast<uint8_t>(value ^ INT8_MIN)); }
+inline void EncodeOrdered(char* at, int16_t value) { StoreAs(at, ByteSwap(static_cast<uint16_t>(value ^ INT16_MIN))); }
+inline void EncodeOrdered(char* at, int32_t value) { StoreAs(at, ByteSwap(static_cast<uint32_t>(value ^ INT32_MIN))); }
+inline void EncodeOrdered(char* at, int64_t value) { StoreAs(at, ByteSwap(static_cast<uint64_t>(value ^ INT64_MIN))); }
+inline void EncodeOrdered(char* at, float value) { StoreAs(at, ByteSwap(OrderedBits<float, uint32_t>(value))); }
+inline void EncodeOrdered(char* at, double value) { StoreAs(at, ByteSwap(OrderedBits<double, uint64_t>(value))); }
+
+// Bytes of "text" once it is escaped and terminated.
+inline size_t OrderedBytes(std::string_view text) {
+  size_t zeros = 0;
+  for (char c : text) zeros += c == 0;
+  return text.size() + zeros + 2;
+}
+
+// Escapes 0x00 to 0x00 0xFF and ends with 0x00 0x00. REQUIRES: OrderedBytes(text) bytes at "at", which it returns the end of.
+inline char* EncodeOrdered(char* at, std::string_view text) {
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  while (begin < end) {
+    const auto* zero = static_cast<const char*>(std::memchr(begin, 0, static_cast<size_t>(end - begin)));
+    const char* stop = zero == nullptr ? end : zero + 1;
+    std::memcpy(at, begin, static_cast<size_t>(stop - begin));
+    at += stop - begin;
+    if (zero != nullptr) *at++ = static_cast<char>(0xFF);
+    begin = stop;
+  }
+  at[0] = at[1] = 0;
+  return at + 2;
+}
+
+// Writes the ordered form of a cell with a width, given in this machine's form.
+inline void EncodeOrderedCell(CellType type, const char* cell, char* at) {
+  switch (type) {
+    case CellType::kBool: EncodeOrdered(at, *cell != 0); break;
+    case CellType::kInt8: EncodeOrdered(at, LoadAs<int8_t>(cell)); break;
+    case CellType::kInt16: EncodeOrdered(at, LoadAs<int16_t>(cell)); break;
+    case CellType::kInt32: EncodeOrdered(at, LoadAs<int32_t>(cell)); break;
+    case CellType::kInt64: EncodeOrdered(at, LoadAs<int64_t>(cell)); break;
+    case CellType::kFloat32: EncodeOrdered(at, LoadAs<float>(cell)); break;
+    case CellType::kFloat64: EncodeOrdered(at, LoadAs<double>(cell)); break;
+    case CellType::kUtf8:
+    case CellType::kBinary: break;  // no width
+  }
+}
+
+// Turns the ordered form of a cell with a width into this machine's form.
+inline void DecodeOrdered(CellType type, const char* from, char* cell) {
+  switch (type) {
+    case CellType::kBool: *cell = *from; break;
+    case CellType::kInt8: StoreAs(cell, static_cast<int8_t>(*from ^ INT8_MIN)); break;
+    case CellType::kInt16: StoreAs(cell, static_cast<int16_t>(ByteSwap(LoadAs<uint16_t>(from)) ^ 0x8000u)); break;
+    case CellType::kInt32: StoreAs(cell, static_cast<int32_t>(ByteSwap(LoadAs<uint32_t>(from)) ^ 0x80000000u)); break;
+    case CellType::kInt64: StoreAs(cell, static_cast<int64_t>(ByteSwap(LoadAs<uint64_t>(from)) ^ (uint64_t{1} << 63))); break;
+    case CellType::kFloat32: StoreAs(cell, FromOrderedBits<float, uint32_t>(ByteSwap(LoadAs<uint32_t>(from)))); break;
+    case CellType::kFloat64: StoreAs(cell, FromOrderedBits<double, uint64_t>(ByteSwap(LoadAs<uint64_t>(from)))); break;
+    case CellType::kUtf8:
+    case CellType::kBinary: break;  // no width
+  }
+}
+
+// Undoes EncodeOrdered for text at "*at", before "end"; advances "*at" past it. False if it is malformed.
+inline bool ParseOrdered(const char** at, const char* end, std::string* text) {
+  text->clear();
+  while (true) {
+    const auto* zero = static_cast<const char*>(std::memchr(*at, 0, static_cast<size_t>(end - *at)));
+    if (zero == nullptr || zero + 1 == end) return false;
+    text->append(*at, static_cast<size_t>(zero - *at));
+    *at = zero + 2;
+    if (zero[1] == 0) return true;
+    if (static_cast<uint8_t>(zero[1]) != 0xFF) return false;
+    text->push_back('\0');
+  }
+}
+
+// --- Whole keys.
+
+class KeyCodec {
+ public:
+  KeyCodec() = default;
+  // REQUIRES: "hash" is kJava only for one column of int32, int64 or utf8 that may not be null.
+  KeyCodec(std::vector<Column> columns, bool is_record, HashKind hash)
+      : columns_(std::move(columns)), is_record_(is_record), hash_kind_(hash) {
+    for (const Column& column : columns_) {
+      const size_t bytes = CellBytes(column.type);
+      is_fixed_ &= bytes != 0 && !column.nullable;
+      fixed_bytes_ += bytes;
+    }
+  }
+
+  const std::vector<Column>& columns() const { return columns_; }
+  bool is_record() const { return is_record_; }
+  HashKind hash_kind() const { return hash_kind_; }
+  // All key rows have one length, which is then fixed_bytes().
+  bool is_fixed() const { return is_fixed_; }
+  size_t fixed_bytes() const { return fixed_bytes_; }
+
+  // The 32-bit hash of row "i", whose key row is "bytes" long at "row".
+  int32_t Hash(const Columns& columns, int64_t i, const char* row, size_t bytes) const {
+    if (hash_kind_ == HashKind::kMurmur) return MurmurHash(row, bytes);
+    switch (columns_[0].type) {
+      case CellType::kInt32: return JavaHash(columns[0].Value<int32_t>(i));
+      case CellType::kInt64: return JavaHash(columns[0].Value<int64_t>(i));
+      default: {
+        const std::string_view text = columns[0].Bytes(i);
+        return JavaHash(text.data(), text.size());
+      }
+    }
+  }
+
+  // Bytes of row "i" as a key row.
+  size_t RowBytes(const Columns& columns, int64_t i) const {
+    if (is_fixed_) return fixed_bytes_;
+    size_t bytes = 0;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      bytes += columns_[c].nullable;
+      if (columns[c].IsNull(i)) continue;
+      const size_t width = CellBytes(columns_[c].type);
+      bytes += width != 0 ? width : OrderedBytes(columns[c].Bytes(i));
+    }
+    return bytes;
+  }
+
+  // Writes row "i" as a key row. REQUIRES: RowBytes(columns, i) bytes at "at", and no null where the schema has none.
+  void EncodeRow(const Columns& columns, int64_t i, char* at) const {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const ColumnView& column = columns[c];
+      if (columns_[c].nullable) {
+        const bool present = !column.IsNull(i);
+        *at++ = present ? 1 : 0;
+        if (!present) continue;
+      }
+      switch (columns_[c].type) {
+        case CellType::kBool: EncodeOrdered(at, column.Bool(i)); break;
+        case CellType::kInt8: EncodeOrdered(at, column.Value<int8_t>(i)); break;
+        case CellType::kInt16: EncodeOrdered(at, column.Value<int16_t>(i)); break;
+        case CellType::kInt32: EncodeOrdered(at, column.Value<int32_t>(i)); break;
+        case CellType::kInt64: EncodeOrdered(at, column.Value<int64_t>(i)); break;
+        case CellType::kFloat32: EncodeOrdered(at, column.Value<float>(i)); break;
+        case CellType::kFloat64: EncodeOrdered(at, column.Value<double>(i)); break;
+        case CellType::kUtf8:
+        case CellType::kBinary: at = EncodeOrdered(at, column.Bytes(i)); continue;
+      }
+      at += CellBytes(columns_[c].type);
+    }
+  }
+
+  // Reads a whole key row into row "i" of "builders", one per column. False if the bytes are no key row of this schema.
+  bool ParseRow(std::string_view row, int64_t i, std::vector<ColumnBuilder>* builders) const {
+    const char* at = row.data();
+    const char* end = at + row.size();
+    char cell[8];
+    std::string text;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].nullable) {
+        if (at == end) return false;
+        const char present = *at++;
+        if (present == 0) continue;
+        if (present != 1) return false;
+      }
+      const size_t width = CellBytes(columns_[c].type);
+      if (width == 0) {
+        if (!ParseOrdered(&at, end, &text)) return false;
+        (*builders)[c].SetBytes(i, text);
+        continue;
+      }
+      if (static_cast<size_t>(end - at) < width) return false;
+      DecodeOrdered(columns_[c].type, at, cell);
+      (*builders)[c].SetFixed(i, cell);
+      at += width;
+    }
+    return at == end;
+  }
+
+ private:
+  std::vector<Column> columns_;
+  bool is_record_ = false;
+  bool is_fixed_ = true;
+  size_t fixed_bytes_ = 0;
+  HashKind hash_kind_ = HashKind::kMurmur;
+};
+
+}  // namespace sfkv

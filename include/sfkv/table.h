@@ -1,0 +1,203 @@
+// Rows of the database: read, write. All tables of a store lie in one database and are told apart by the keys' table byte.
+//
+// A batch is read by MultiGet, sorted and without duplicates, in chunks, and every value is decoded from its pinned slice;
+// a chunk's pins are freed before the next is read. Writes are encoded into WriteBatches and split at write_batch_bytes.
+// Holds no rows and owns nothing. One thread at a time (lifetime.h); the GIL is not needed.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "sfkv/key_batch.h"
+#include "sfkv/options.h"
+#include "sfkv/value_codec.h"
+#include "sfkv/write_batch.h"
+
+namespace sfkv {
+
+// Distinct rows of a batch, copied: what a bundle remembers.
+class RowSet {
+ public:
+  void Begin(size_t count) {
+    bytes_.Clear();
+    rows_.assign(count, Row());
+  }
+  void Set(size_t i, std::string_view row) {
+    rows_[i] = {bytes_.size(), row.size(), true};
+    bytes_.Append(row.data(), row.size());
+  }
+  bool Has(size_t i) const { return rows_[i].present; }
+  std::string_view Get(size_t i) const { return {bytes_.data() + rows_[i].begin, rows_[i].bytes}; }
+
+ private:
+  struct Row {
+    size_t begin = 0;
+    size_t bytes = 0;
+    bool present = false;
+  };
+  ByteBuffer bytes_;
+  std::vector<Row> rows_;
+};
+
+class Table {
+ public:
+  Table() = default;
+  Table(rocksdb::DB* db, const StoreOptions& options)
+      : db_(db), chunk_keys_(std::max<size_t>(1, options.read_chunk_keys)), write_batch_bytes_(options.write_batch_bytes) {
+    cached_only_.read_tier = rocksdb::kBlockCacheTier;
+    write_ = MakeWriteOptions();
+    write_at_once_ = write_;
+    write_at_once_.no_slowdown = true;
+  }
+
+  // --- Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete.
+
+  Status Get(std::string_view key, bool may_wait, rocksdb::PinnableSlice* value, bool* found) const {
+    const rocksdb::Status status = db_->Get(may_wait ? read_ : cached_only_, db_->DefaultColumnFamily(), AsSlice(key), value);
+    *found = status.ok();
+    return status.IsNotFound() ? Status::OK() : FromRocksDB(status);
+  }
+
+  Status Put(std::string_view key, std::string_view value, bool may_wait) {
+    return FromRocksDB(db_->Put(may_wait ? write_ : write_at_once_, AsSlice(key), AsSlice(value)));
+  }
+
+  Status Delete(std::string_view key, bool may_wait) {
+    return FromRocksDB(db_->Delete(may_wait ? write_ : write_at_once_, AsSlice(key)));
+  }
+
+  // --- Batches.
+
+  // Calls on_row(distinct, row) for each distinct key of "keys" that is there, in order; it returns false for a row that it
+  // cannot read. REQUIRES: keys.Sort() was called.
+  template <typename OnRow>
+  Status Read(const KeyBatch& keys, OnRow&& on_row) const {
+    std::vector<rocksdb::Slice> slices(chunk_keys_);
+    std::vector<rocksdb::PinnableSlice> values(chunk_keys_);
+    std::vector<rocksdb::Status> statuses(chunk_keys_);
+    for (size_t begin = 0; begin < keys.distinct_count(); begin += chunk_keys_) {
+      const size_t count = std::min(chunk_keys_, keys.distinct_count() - begin);
+      for (size_t i = 0; i < count; ++i) slices[i] = AsSlice(keys.DistinctKey(begin + i));
+      db_->MultiGet(read_, db_->DefaultColumnFamily(), count, slices.data(), values.data(), statuses.data(), /*sorted_input=*/true);
+      for (size_t i = 0; i < count; ++i) {
+        if (statuses[i].ok()) {
+          if (!on_row(begin + i, AsView(values[i]))) return Unreadable(keys.FirstPosition(begin + i));
+        } else if (!statuses[i].IsNotFound()) {
+          return FromRocksDB(statuses[i]);
+        }
+        values[i].Reset();
+      }
+    }
+    return Status::OK();
+  }
+
+  // Reads into "builders", one per column of the value, by position; "present" tells which keys were there.
+  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, std::vector<ColumnBuilder>* builders, ValidityBuilder* present) const {
+    return Read(keys, [&](size_t distinct, std::string_view row) {
+      const int64_t first = keys.FirstPosition(distinct);
+      if (!codec.ParseRow(row, first, builders)) return false;
+      keys.VisitPositions(distinct, [&](int64_t position) {
+        present->Set(position);
+        if (position == first) return;
+        for (size_t c = 0; c < builders->size(); ++c) {
+          if (!codec.IsNull(row, c)) (*builders)[c].SetSame(position, first);
+        }
+      });
+      return true;
+    });
+  }
+
+  Status ReadRows(const KeyBatch& keys, RowSet* rows) const {
+    rows->Begin(keys.distinct_count());
+    return Read(keys, [&](size_t distinct, std::string_view row) {
+      rows->Set(distinct, row);
+      return true;
+    });
+  }
+
+  // Sets bit i of "present" for each position whose key is there.
+  Status Contains(const KeyBatch& keys, ValidityBuilder* present) const {
+    return Read(keys, [&](size_t distinct, std::string_view) {
+      keys.VisitPositions(distinct, [&](int64_t position) { present->Set(position); });
+      return true;
+    });
+  }
+
+  // Puts a row for each distinct key, of several for one key the last; a row that "clears" says is absent deletes instead.
+  // "offset_row" is written with the last piece; if there is one, the write is not split. Bad values are found first.
+  Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,
+                    std::string_view offset_key, std::string_view offset_row) {
+    SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
+    WriteBatch batch(write_batch_bytes_);
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      const int64_t row = keys.LastPosition(distinct);
+      const std::string_view key = keys.DistinctKey(distinct);
+      if (clears != nullptr && clears->IsNull(row)) {
+        batch.Delete(key);
+      } else {
+        codec.EncodeRow(values, row, batch.BeginPut(key, codec.RowBytes(values, row)));
+      }
+      if (batch.bytes() >= write_batch_bytes_ && offset_key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
+    }
+    if (!offset_key.empty()) batch.Put(offset_key, offset_row);
+    return Write(&batch);
+  }
+
+  Status DeleteAll(const KeyBatch& keys, std::string_view offset_key, std::string_view offset_row) {
+    WriteBatch batch(std::min(write_batch_bytes_, keys.size() * 32));
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      batch.Delete(keys.DistinctKey(distinct));
+      if (batch.bytes() >= write_batch_bytes_ && offset_key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
+    }
+    if (!offset_key.empty()) batch.Put(offset_key, offset_row);
+    return Write(&batch);
+  }
+
+  // Writes the batch as one, and empties it.
+  Status Write(WriteBatch* batch) {
+    if (batch->count() == 0) return Status::OK();
+    rocksdb::WriteBatch taken(batch->Take());
+    return FromRocksDB(db_->Write(write_, &taken));
+  }
+
+  size_t write_batch_bytes() const { return write_batch_bytes_; }
+
+  static Status ValueTooLong(size_t bytes, int64_t row) {
+    return Status(Code::kLimit, "the value takes " + std::to_string(bytes) + " bytes, and a value may take at most " +
+                                    std::to_string(kMaxValueBytes) + ": split it over several keys", row);
+  }
+  static Status Unreadable(int64_t row) {
+    return Status(Code::kCorruption, "Corruption: a stored row does not have the form of its schema: restore the store from a snapshot", row);
+  }
+
+ private:
+  // Refuses nulls where the schema has none, and values that are too long.
+  static Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* clears) {
+    for (size_t c = 0; c < values.size(); ++c) {
+      const Column& column = codec.columns()[c];
+      const bool variable = CellBytes(column.type) == 0;
+      const bool check_nulls = !column.nullable && values[c].MayHaveNulls();
+      if (!variable && !check_nulls) continue;
+      for (int64_t i = 0; i < values[c].length(); ++i) {
+        if (clears != nullptr && clears->IsNull(i)) continue;
+        if (check_nulls && values[c].IsNull(i)) {
+          return Status(Code::kSchema, "is null, and the column may not be", i, static_cast<int>(c));
+        }
+        if (variable && values[c].Bytes(i).size() > kMaxValueBytes / kMaxColumns && codec.RowBytes(values, i) > kMaxValueBytes) {
+          return ValueTooLong(codec.RowBytes(values, i), i);
+        }
+      }
+    }
+    return Status::OK();
+  }
+
+  rocksdb::DB* db_ = nullptr;
+  size_t chunk_keys_ = 1;
+  size_t write_batch_bytes_ = 0;
+  rocksdb::ReadOptions read_;
+  rocksdb::ReadOptions cached_only_;
+  rocksdb::WriteOptions write_;
+  rocksdb::WriteOptions write_at_once_;
+};
+
+}  // namespace sfkv

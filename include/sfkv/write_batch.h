@@ -1,0 +1,86 @@
+// Puts and deletes on their way to the store, encoded straight into the bytes that RocksDB takes.
+//
+// rocksdb::WriteBatch has a public constructor from its serialised form, which is also what its log holds:
+//   sequence u64 (0 here) · count u32 · records;  record = tag u8 · varint32 key length · key [· varint32 value length · value]
+// Writing that form ourselves lets a value be encoded in place. Whoever fills the batch splits it, at write_batch_bytes.
+// A batch belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace sfkv {
+
+class WriteBatch {
+ public:
+  explicit WriteBatch(size_t reserved_bytes = 0) {
+    bytes_.reserve(reserved_bytes);
+    Clear();
+  }
+
+  // Appends a put and returns where its value of "value_bytes" is to be written, before the next call.
+  char* BeginPut(std::string_view key, size_t value_bytes) {
+    const size_t head = 1 + VarintBytes(key.size()) + key.size() + VarintBytes(value_bytes);
+    char* at = Extend(head + value_bytes);
+    *at++ = kTagPut;
+    at = AppendVarint(at, key.size());
+    std::memcpy(at, key.data(), key.size());
+    return AppendVarint(at + key.size(), value_bytes);
+  }
+
+  void Put(std::string_view key, std::string_view value) {
+    char* at = BeginPut(key, value.size());
+    if (!value.empty()) std::memcpy(at, value.data(), value.size());
+  }
+
+  void Delete(std::string_view key) {
+    char* at = Extend(1 + VarintBytes(key.size()) + key.size());
+    *at++ = kTagDelete;
+    std::memcpy(AppendVarint(at, key.size()), key.data(), key.size());
+  }
+
+  uint32_t count() const { return count_; }
+  size_t bytes() const { return bytes_.size(); }
+
+  // Gives away the serialised batch; this one is empty afterwards.
+  std::string Take() {
+    std::memcpy(&bytes_[8], &count_, 4);
+    std::string taken;
+    taken.swap(bytes_);
+    Clear();
+    return taken;
+  }
+
+ private:
+  static constexpr char kTagDelete = 0;
+  static constexpr char kTagPut = 1;
+  static constexpr size_t kHeadBytes = 12;
+
+  void Clear() {
+    bytes_.assign(kHeadBytes, '\0');
+    count_ = 0;
+  }
+  char* Extend(size_t n) {
+    const size_t at = bytes_.size();
+    bytes_.resize(at + n);
+    ++count_;
+    return &bytes_[at];
+  }
+  static size_t VarintBytes(size_t value) {
+    size_t bytes = 1;
+    for (; value >= 128; value >>= 7) ++bytes;
+    return bytes;
+  }
+  static char* AppendVarint(char* at, size_t value) {
+    for (; value >= 128; value >>= 7) *at++ = static_cast<char>(value | 128);
+    *at++ = static_cast<char>(value);
+    return at;
+  }
+
+  std::string bytes_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace sfkv

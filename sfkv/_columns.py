@@ -1,0 +1,240 @@
+"""Whatever holds a batch, as one Arrow array of the schema's type: Arrow, NumPy, pandas, Polars, or a Python sequence.
+
+Conversions that lose nothing are made (int32 to int64, int to float, another unit of time), all others are refused with
+the row at which they fail. Nothing here knows stores.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfkv._errors import SchemaError
+from sfkv._types import Column
+
+_CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+class ColumnReader:
+    """Reads the keys, or the values, of one state.
+
+    Args:
+        columns: of the schema.
+        is_record: whether a key or value has several columns, rather than being one plain column's cell.
+        role: "key" or "value", for errors.
+        state: the state's name, for errors.
+    """
+
+    def __init__(self, columns: list[Column], is_record: bool, role: str, state: str | None) -> None:
+        self._columns = columns
+        self._names = [column.name for column in columns]
+        self._is_record = is_record
+        self._role = role
+        self._state = state
+
+    def read(self, batch: Any) -> pa.Array:
+        """The batch as an array: of the one column's type, or a struct array of all columns.
+
+        Args:
+            batch: one plain column, or several: a record batch, table, struct array, dict or tuple of columns, or a
+                sequence of records (tuples for keys; dicts, or objects with the columns as attributes, for values).
+
+        Raises:
+            SchemaError: naming state, row and column.
+        """
+        if not self._is_record:
+            return self._read_column(batch, self._columns[0])
+        if isinstance(batch, pa.Table):
+            batch = batch.combine_chunks()
+        if isinstance(batch, (pa.RecordBatch, pa.Table)):
+            return self._from_columns({name: batch.column(name) for name in batch.schema.names})
+        if isinstance(batch, Mapping):
+            return self._from_columns(batch)
+        if isinstance(batch, tuple) and self._holds_columns(batch):
+            return self._from_columns(dict(zip(self._names, batch, strict=True)))
+        if _is_arrow(batch):
+            return self._from_structs(self._as_arrow(batch))
+        if isinstance(batch, Sequence) and not isinstance(batch, (str, bytes)):
+            return self._from_records(batch)
+        raise self._error(f"a batch of {self._role}s is expected, and {type(batch).__name__} is none")
+
+    def _error(self, text: str, row: int | None = None, column: Column | None = None) -> SchemaError:
+        where = "" if self._state is None else f" [state {self._state!r}]"
+        return SchemaError(text + where, state=self._state, row=row, column=None if column is None else column.name)
+
+    # --- One column.
+
+    def _read_column(self, batch: Any, column: Column) -> pa.Array:
+        if _is_arrow(batch) or (isinstance(batch, np.ndarray) and batch.dtype != object):
+            return self._convert(self._as_arrow(batch), column)
+        if isinstance(batch, (str, bytes, Mapping)) or not (hasattr(batch, "__len__") and hasattr(batch, "__iter__")):
+            raise self._error(
+                f"a column of {self._role}s is expected, and {type(batch).__name__} is none: "
+                "pass an Arrow or NumPy array, or a list"
+            )
+        return self._from_sequence(list(batch), column)
+
+    def _as_arrow(self, batch: Any) -> pa.Array:
+        try:
+            if isinstance(batch, pa.Array):
+                return batch
+            if not isinstance(batch, pa.ChunkedArray):
+                stream = hasattr(batch, "__arrow_c_stream__") and not hasattr(batch, "__arrow_c_array__")
+                batch = pa.chunked_array(batch) if stream else pa.array(batch)
+            return batch if isinstance(batch, pa.Array) else batch.combine_chunks()
+        except _CONVERSION_ERRORS as error:
+            raise self._error(f"a {type(batch).__name__} cannot be read as a column of {self._role}s: {error}") from error
+
+    def _from_sequence(self, values: list[Any], column: Column) -> pa.Array:
+        """A Python sequence in the type that its elements have, and then in the column's.
+
+        Not ``pa.array(values, column.type)``, which turns 1.5 into 1 and b"a" into "a", and drops zones and microseconds.
+        """
+        try:
+            array = pa.array(values)
+            self._check_elements(values, array.type, column)
+            return self._convert(array, column)
+        except _CONVERSION_ERRORS as error:
+            if isinstance(error, SchemaError) and error.row is not None:
+                raise
+            row = _first_failure(len(values), lambda i: self._convert(pa.array(values[i : i + 1]), column))
+            if row is None:
+                raise self._error(f"the {self._role}s are of different types, and {column.name!r} holds {column.type}") from error
+            raise self._misfit(values, row, column) from error
+
+    def _check_elements(self, values: list[Any], inferred: pa.DataType, column: Column) -> None:
+        """Finds what pyarrow takes in silence: text among bytes, times with a zone among those without, lost nanoseconds."""
+        if pa.types.is_binary(inferred):
+            for row, value in enumerate(values):
+                if isinstance(value, str):
+                    raise self._misfit(values, row, column)
+        if pa.types.is_timestamp(inferred):
+            has_zone = getattr(column.type, "tz", None) is not None
+            for row, value in enumerate(values):
+                if isinstance(value, dt.datetime) and (value.tzinfo is not None) != has_zone:
+                    raise self._misfit(values, row, column)
+                if getattr(value, "nanosecond", 0):
+                    raise self._error(
+                        f"row {row} of the {self._role}s has nanoseconds, which a list loses: pass a Series or a NumPy array", row
+                    )
+
+    def _misfit(self, values: list[Any], row: int, column: Column) -> SchemaError:
+        value = values[row]
+        return self._error(
+            f"row {row} of the {self._role}s is {value!r} ({type(value).__name__}), and {column.name!r} holds {column.type}",
+            row,
+            column,
+        )
+
+    def _convert(self, array: pa.Array, column: Column) -> pa.Array:
+        wanted = column.type
+        if array.type == wanted:
+            return array
+        given_kind, wanted_kind = _kind(array.type), _kind(wanted)
+        if not (given_kind in (wanted_kind, "null") or (given_kind, wanted_kind) == ("integer", "float")):
+            raise self._error(
+                f"the {self._role}s are {array.type}, and {column.name!r} holds {wanted}: convert them first", column=column
+            )
+        try:
+            # From double to float a value is rounded, as in every program; elsewhere nothing may change.
+            converted = array.cast(wanted, safe=given_kind != "float")
+        except pa.ArrowInvalid as error:
+            row = _first_failure(len(array), lambda i: array.slice(i, 1).cast(wanted))
+            raise self._error(f"row {row} of the {self._role}s does not fit into {wanted}: {error}", row, column) from error
+        if given_kind == wanted_kind == "float":
+            overflow = pc.and_(pc.is_finite(array), pc.is_inf(converted))
+            if pc.any(overflow).as_py():
+                row = pc.index(overflow, True).as_py()
+                raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column)
+        return converted
+
+    # --- Several columns.
+
+    def _holds_columns(self, batch: tuple[Any, ...]) -> bool:
+        """Whether a tuple is one of columns, rather than of rows: rows are tuples or dicts themselves."""
+        return len(batch) == len(self._columns) and all(
+            _is_arrow(part) or isinstance(part, (np.ndarray, list)) or hasattr(part, "to_numpy") for part in batch
+        )
+
+    def _from_columns(self, parts: Mapping[str, Any]) -> pa.Array:
+        if set(parts) != set(self._names):
+            raise self._error(f"the {self._role}s have the columns {sorted(map(str, parts))}, and the schema has {self._names}")
+        return self._assemble([self._read_column(parts[column.name], column) for column in self._columns])
+
+    def _from_structs(self, array: pa.Array) -> pa.Array:
+        if not pa.types.is_struct(array.type):
+            raise self._error(f"the {self._role}s are {array.type}, and the schema has the columns {self._names}")
+        parts = {field.name: part for field, part in zip(array.type, array.flatten(), strict=True)}
+        structs = self._from_columns(parts)
+        return structs if array.null_count == 0 else self._assemble(structs.flatten(), array.is_null())
+
+    def _from_records(self, records: Sequence[Any]) -> pa.Array:
+        cells: list[list[Any]] = [[] for _ in self._columns]
+        for row, record in enumerate(records):
+            for column_cells, cell in zip(cells, self._cells(record, row), strict=True):
+                column_cells.append(cell)
+        arrays = [self._from_sequence(values, column) for values, column in zip(cells, self._columns, strict=True)]
+        absent = [record is None for record in records]
+        return self._assemble(arrays, pa.array(absent) if any(absent) else None)
+
+    def _cells(self, record: Any, row: int) -> Sequence[Any]:
+        """The cells of one record, in the columns' order."""
+        if record is None:
+            return [None] * len(self._columns)
+        if isinstance(record, tuple):
+            if len(record) == len(self._columns):
+                return record
+        elif isinstance(record, Mapping):
+            if record.keys() <= set(self._names):
+                return [record.get(name) for name in self._names]
+        elif all(hasattr(record, name) for name in self._names):
+            return [getattr(record, name) for name in self._names]
+        raise self._error(f"row {row} of the {self._role}s is {record!r}, and the columns are {self._names}", row)
+
+    def _assemble(self, arrays: list[pa.Array], absent: pa.Array | None = None) -> pa.Array:
+        lengths = dict(zip(self._names, map(len, arrays), strict=True))
+        if len(set(lengths.values())) > 1:
+            raise self._error(f"the columns of the {self._role}s differ in length: {lengths}")
+        # Nullable here, so that pyarrow takes nulls: the core refuses those that the schema does not have, with their row.
+        fields = [pa.field(column.name, column.type) for column in self._columns]
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
+
+
+def _is_arrow(batch: Any) -> bool:
+    return (
+        isinstance(batch, (pa.Array, pa.ChunkedArray)) or hasattr(batch, "__arrow_c_array__") or hasattr(batch, "__arrow_c_stream__")
+    )
+
+
+def _first_failure(count: int, convert: Callable[[int], object]) -> int | None:
+    for row in range(count):
+        try:
+            convert(row)
+        except _CONVERSION_ERRORS:
+            return row
+    return None
+
+
+def _kind(arrow: pa.DataType) -> str:
+    """Types of one kind are converted into each other, as far as nothing is lost."""
+    types = pa.types
+    if types.is_dictionary(arrow):
+        return _kind(arrow.value_type)
+    if types.is_integer(arrow):
+        return "integer"
+    if types.is_floating(arrow):
+        return "float"
+    if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
+        return "text"
+    if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow) or types.is_fixed_size_binary(arrow):
+        return "binary"
+    if types.is_timestamp(arrow):
+        return "timestamp" if arrow.tz is None else "timestamp with zone"
+    if types.is_date(arrow):
+        return "date"
+    return str(arrow)

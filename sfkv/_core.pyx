@@ -1,0 +1,520 @@
+# cython: language_level=3, freethreading_compatible=False
+# distutils: language = c++
+"""The store and its tables: the only module that includes RocksDB.
+
+Every call converts its arguments first, which may run the user's code, then enters the store (a Call: one thread at a time,
+never after close), works without the GIL, leaves, and converts the answer. Native objects are held by value and smart pointers.
+"""
+
+from cython.operator cimport dereference as deref
+from libc.string cimport memcmp
+from libcpp.memory cimport make_shared
+
+import os
+
+import pyarrow as pa
+
+from sfkv import _errors
+from sfkv._rows cimport (
+    ArrowResult, Columns, EncodeKeyHeader, FinishPresence, FinishRecord, FirstNull, KeyGroupOf, MakeBuilders, kKeyHeaderBytes,
+)
+from sfkv._status cimport Code, check
+
+cdef extern from *:
+    """
+    #ifndef SFKV_ENGINE
+    #define SFKV_ENGINE "system"
+    #define SFKV_ENGINE_FLAGS ""
+    #endif
+    #define SFKV_COMPILER "GCC-compatible " __VERSION__
+    """
+    const char* SFKV_ENGINE
+    const char* SFKV_ENGINE_FLAGS
+    const char* SFKV_COMPILER
+
+# The reserved rows: FORMAT.md section 5.
+STORE_ROW = b"\xff\xff\x00"
+TABLE_ROWS = b"\xff\xff\x01"
+OFFSET_ROW = b"\xff\xff\x03"
+RESERVED_BOUND = b"\xff\xff\x04"
+cdef bytes offset_row = OFFSET_ROW
+
+
+def build_info():
+    """See `sfkv.build_info`."""
+    cdef CEngineInfo engine = DescribeEngine()
+    return {
+        "engine": SFKV_ENGINE.decode(),
+        "engine_flags": SFKV_ENGINE_FLAGS.decode(),
+        "rocksdb": engine.version.decode(),
+        "assertions": bool(engine.assertions),
+        "crc32c": engine.crc32c.decode(),
+        "compressions": [name.decode() for name in engine.compressions],
+        "compiler": SFKV_COMPILER.decode(),
+    }
+
+
+def checksum_file(path):
+    """The size and CRC32C (eight hexadecimal digits) of a file."""
+    cdef string name = os.fsencode(path)
+    cdef uint64_t size = 0
+    cdef string crc32c
+    cdef CStatus status
+    with nogil:
+        status = ChecksumFile(name, &size, &crc32c)
+    check(status, Context(path=str(path)), "checksum")
+    return size, crc32c.decode()
+
+
+def sync_directory(path):
+    """Makes the names in a directory durable."""
+    check(SyncDirectory(os.fsencode(path)), Context(path=str(path)), "sync")
+
+
+def mark_clean(path):
+    """Makes a directory of RocksDB's files a closed store."""
+    check(WriteMarker(os.fsencode(path), b"clean"), Context(path=str(path)), "restore")
+
+
+cdef class Slot:
+    """The native part of `sfkv.Slot`."""
+
+    def __init__(self, size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio):
+        self.c_slot = make_shared[CSlot](memory_bytes, write_buffer_ratio, high_priority_ratio)
+
+    @property
+    def memory_bytes(self):
+        return deref(self.c_slot).memory_bytes()
+
+    @property
+    def cache_bytes(self):
+        return deref(self.c_slot).cache_bytes()
+
+    @property
+    def write_buffer_bytes(self):
+        return deref(self.c_slot).write_buffer_bytes()
+
+    @property
+    def cache_usage_bytes(self):
+        return deref(self.c_slot).cache_usage_bytes()
+
+    @property
+    def write_buffer_usage_bytes(self):
+        return deref(self.c_slot).write_buffer_usage_bytes()
+
+    @property
+    def holders(self):
+        """This object, and every open store."""
+        return self.c_slot.use_count()
+
+
+cdef class Store:
+    """One database in one directory."""
+
+    def __init__(self, str path, Slot slot, *, bint create=True, bint recover=False,
+                 size_t write_batch_bytes, size_t read_chunk_keys=64):
+        cdef CStoreOptions options
+        cdef CStatus status
+        options.path = os.fsencode(path)
+        options.create = create
+        options.recover = recover
+        options.write_batch_bytes = write_batch_bytes
+        options.read_chunk_keys = read_chunk_keys
+        self.path = path
+        self.write_batch_bytes = write_batch_bytes
+        self.context = Context(path=path)
+        cdef shared_ptr[CSlot] c_slot = slot.c_slot
+        with nogil:
+            status = CStore.Open(options, c_slot, &self.c_store)
+        check(status, self.context, "open")
+
+    def own(self, int max_parallelism, int first, int last):
+        """Sets which keys the store takes. Once, before there are tables."""
+        self.max_parallelism = max_parallelism
+        self.range.first = first
+        self.range.last = last
+
+    @property
+    def key_groups(self):
+        return self.range.first, self.range.last
+
+    cdef int enter(self, CCall* call, Context context, str operation) except -1:
+        return check(call.Enter(deref(self.c_store).lifetime()), context, operation)
+
+    def close(self, bint discard=False):
+        cdef CStatus status
+        with nogil:
+            status = deref(self.c_store).Close(discard)
+        check(status, self.context, "close")
+
+    @property
+    def closed(self):
+        return deref(self.c_store).lifetime().IsClosed() or deref(self.c_store).lifetime().InChild()
+
+    @property
+    def in_child(self):
+        return deref(self.c_store).lifetime().InChild()
+
+    @property
+    def was_unclean(self):
+        return deref(self.c_store).was_unclean()
+
+    @property
+    def open_scans(self):
+        return deref(self.c_store).open_scans()
+
+    def flush(self):
+        """Puts all writes into files."""
+        cdef CCall call
+        cdef CStatus status
+        self.enter(&call, self.context, "flush")
+        with nogil:
+            status = deref(self.c_store).Flush()
+        check(status, self.context, "flush")
+
+    def reserved_rows(self):
+        """The store's own rows, as a dict of bytes."""
+        cdef CCall call
+        cdef vector[string] keys
+        cdef vector[string] values
+        cdef CStatus status
+        cdef string_view first = string_view(b"\xff\xff\x00", 3)
+        cdef string_view bound = string_view(b"\xff\xff\x04", 3)
+        self.enter(&call, self.context, "open")
+        with nogil:
+            status = deref(self.c_store).ReadRange(first, bound, &keys, &values)
+        check(status, self.context, "open")
+        return dict(zip(keys, values))
+
+    def put_reserved_row(self, bytes key, bytes value):
+        cdef CCall call
+        cdef CStatus status
+        cdef string_view k = string_view(key, len(key))
+        cdef string_view v = string_view(value, len(value))
+        self.enter(&call, self.context, "register")
+        with nogil:
+            status = deref(self.c_store).table().Put(k, v, True)
+        check(status, self.context, "register")
+
+    def snapshot(self, directory):
+        """Links all files into `directory`, after a flush; returns their (name, bytes, CRC32C or '')."""
+        cdef CCall call
+        cdef vector[CSnapshotFile] files
+        cdef string path = os.fsencode(directory)
+        cdef CStatus status
+        self.enter(&call, self.context, "snapshot")
+        with nogil:
+            status = TakeSnapshot(self.c_store.get(), path, &files)
+        check(status, self.context, "snapshot")
+        return [(os.fsdecode(file.name), file.bytes, file.crc32c.decode()) for file in files]
+
+
+cdef class Table:
+    """The rows of one state."""
+
+    def __init__(self, Store store, int id, KeyRows keys, ValueRows values, str state):
+        self.store = store
+        self.id = <uint8_t>id
+        self.keys = keys
+        self.values = values
+        self.context = Context(
+            path=store.path, state=state,
+            key_columns=[column.name for column in keys.schema.columns],
+            value_columns=[column.name for column in values.schema.columns],
+        )
+
+    # --- One key.
+
+    cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1:
+        cdef int32_t hash = 0
+        cdef int group
+        out.Extend(kKeyHeaderBytes)
+        self.keys.encode(key, out, &hash, self.context, operation)
+        group = KeyGroupOf(hash, self.store.max_parallelism)
+        if not self.store.range.first <= group <= self.store.range.last:
+            check(CKeyBatch.OutsideRange(group, self.store.range, -1), self.context, operation, "key")
+        EncodeKeyHeader(out.data(), group, self.id)
+        return 0
+
+    def get(self, key, default=None):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer row
+        self.encode_key(key, &encoded, "get")
+        if not self.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
+            return default
+        return self.values.decode(string_view(row.data(), row.size()))
+
+    cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1:
+        """Copies the row of a key, first from what is in memory, then without the GIL from the files. False if there is none."""
+        cdef CCall call
+        cdef CPinnableSlice value
+        cdef cbool found = False
+        cdef CTable* table
+        cdef CStatus status
+        self.store.enter(&call, self.context, operation)
+        table = deref(self.store.c_store).table()
+        status = table.Get(key, False, &value, &found)
+        if status.code() == Code.kIncomplete:
+            with nogil:
+                status = table.Get(key, True, &value, &found)
+        check(status, self.context, operation)
+        if found and row != NULL:
+            row.Append(value.data(), value.size())
+        return found
+
+    def contains(self, key):
+        cdef CByteBuffer encoded
+        self.encode_key(key, &encoded, "contains")
+        return self.read_row(string_view(encoded.data(), encoded.size()), NULL, "contains")
+
+    def put(self, key, value):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer row
+        self.encode_key(key, &encoded, "put")
+        if value is None:
+            self.write_row(&encoded, NULL, "put")
+            return
+        self.values.encode(value, &row, self.context, "put")
+        self.write_row(&encoded, &row, "put")
+
+    def clear(self, key):
+        cdef CByteBuffer encoded
+        self.encode_key(key, &encoded, "clear")
+        self.write_row(&encoded, NULL, "clear")
+
+    cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1:
+        """Puts a row, or deletes it if `row` is NULL: at once if nothing has to be waited for, else without the GIL."""
+        cdef CCall call
+        cdef CTable* table
+        cdef CStatus status
+        cdef string_view k = string_view(key.data(), key.size())
+        cdef string_view v
+        if row != NULL:
+            v = string_view(row.data(), row.size())
+        self.store.enter(&call, self.context, operation)
+        table = deref(self.store.c_store).table()
+        status = table.Put(k, v, False) if row != NULL else table.Delete(k, False)
+        if status.code() == Code.kIncomplete:
+            with nogil:
+                status = table.Put(k, v, True) if row != NULL else table.Delete(k, True)
+        return check(status, self.context, operation)
+
+    # --- Batches.
+
+    cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1:
+        """Encodes and sorts a batch's keys."""
+        cdef Columns columns = self.keys.read(keys)
+        cdef int64_t absent = FirstNull(columns.rows)
+        cdef CStatus status
+        if absent >= 0:
+            raise _errors.SchemaError(
+                f"row {absent} of the keys is None, and a key cannot be [state {self.context.state!r}, {operation}]",
+                operation=operation, state=self.context.state, row=absent,
+            )
+        with nogil:
+            status = batch.Encode(self.keys.codec, columns.views, self.id, self.store.max_parallelism, self.store.range)
+            if status.ok():
+                batch.Sort()
+        return check(status, self.context, operation, "key")
+
+    def get_many(self, keys):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef vector[CColumnBuilder] builders
+        cdef CValidityBuilder present
+        cdef CStatus status
+        cdef ArrowResult result = ArrowResult(self.values.schema.arrow)
+        self.read_keys(keys, &batch, "get_many")
+        cdef int64_t count = batch.size()
+        self.store.enter(&call, self.context, "get_many")
+        with nogil:
+            present.Begin(count)
+            builders = MakeBuilders(self.values.codec.columns(), count)
+            status = deref(self.store.c_store).table().ReadColumns(batch, self.values.codec, &builders, &present)
+            if status.ok():
+                if self.values.is_record:
+                    status = FinishRecord(&builders, count, &present, &result.array)
+                else:
+                    status = builders[0].Finish(count, &result.array)
+            call.Leave()
+        check(status, self.context, "get_many", "value")
+        return self.values.to_python(pa.array(result))
+
+    def contains_many(self, keys):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CValidityBuilder present
+        cdef CStatus status
+        cdef ArrowResult result = ArrowResult(pa.bool_())
+        self.read_keys(keys, &batch, "contains_many")
+        self.store.enter(&call, self.context, "contains_many")
+        with nogil:
+            present.Begin(batch.size())
+            status = deref(self.store.c_store).table().Contains(batch, &present)
+            if status.ok():
+                FinishPresence(&present, &result.array)
+            call.Leave()
+        check(status, self.context, "contains_many")
+        return pa.array(result)
+
+    def put_many(self, keys, values, bytes offset=None):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CStatus status
+        cdef string_view offset_key = view(None if offset is None else offset_row)
+        cdef string_view offset_value = view(offset)
+        self.read_keys(keys, &batch, "put_many")
+        cdef Columns columns = self.values.read(values)
+        if <size_t>columns.rows.length() != batch.size():
+            raise _errors.SchemaError(
+                f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key "
+                f"[state {self.context.state!r}, put_many]",
+                operation="put_many", state=self.context.state,
+            )
+        self.store.enter(&call, self.context, "put_many")
+        with nogil:
+            status = deref(self.store.c_store).table().PutColumns(
+                batch, self.values.codec, columns.views, &columns.rows, offset_key, offset_value)
+            call.Leave()
+        check(status, self.context, "put_many", "value")
+
+    def clear_many(self, keys, bytes offset=None):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CStatus status
+        cdef string_view offset_key = view(None if offset is None else offset_row)
+        cdef string_view offset_value = view(offset)
+        self.read_keys(keys, &batch, "clear_many")
+        self.store.enter(&call, self.context, "clear_many")
+        with nogil:
+            status = deref(self.store.c_store).table().DeleteAll(batch, offset_key, offset_value)
+            call.Leave()
+        check(status, self.context, "clear_many")
+
+    def begin_bundle(self, keys):
+        """Reads a batch's keys once, into a dict."""
+        cdef BundleRows bundle = BundleRows.__new__(BundleRows)
+        cdef CCall call
+        cdef CStatus status
+        bundle.table = self
+        self.read_keys(keys, &bundle.batch, "bundle")
+        self.store.enter(&call, self.context, "bundle")
+        with nogil:
+            status = deref(self.store.c_store).table().ReadRows(bundle.batch, &bundle.stored)
+            call.Leave()
+        check(status, self.context, "bundle")
+        bundle.decode()
+        return bundle
+
+    def scan(self, int64_t batch_rows, bint with_values):
+        """Starts a pass over all rows: see `sfkv.state.scan`."""
+        cdef Scan scan = Scan.__new__(Scan)
+        cdef CCall call
+        cdef CScanOptions options
+        options.table = self.id
+        options.range = self.store.range
+        options.batch_rows = batch_rows
+        options.with_values = with_values
+        scan.table = self
+        scan.with_values = with_values
+        self.store.enter(&call, self.context, "scan")
+        scan.c_scan = deref(self.store.c_store).NewScan(options, self.keys.codec, self.values.codec)
+        return scan
+
+
+cdef string_view view(bytes data):
+    """Looks at bytes; at nothing if there are none. They must outlive the view."""
+    if data is None:
+        return string_view()
+    return string_view(data, len(data))
+
+
+cdef class BundleRows:
+    cdef int decode(self) except -1:
+        """Fills the dict, in the order in which the keys first appear in the batch."""
+        cdef size_t distinct
+        cdef string_view key
+        self.keys = [None] * self.batch.distinct_count()
+        self.originals = [None] * self.batch.distinct_count()
+        self.rows = {}
+        for distinct in self.batch.DistinctByAppearance():
+            key = self.batch.DistinctKey(distinct)
+            self.keys[distinct] = self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
+            if self.stored.Has(distinct):
+                self.originals[distinct] = self.table.values.decode(self.stored.Get(distinct))
+            self.rows[self.keys[distinct]] = self.originals[distinct]
+        if self.table.values.is_record or self.table.values.loads is not None:
+            self.originals = None  # the user may change them in place: their rows are compared instead
+        return 0
+
+    def write(self, bytes offset=None):
+        """Writes what changed in the dict: all of it is encoded before the first byte is written."""
+        cdef vector[CWriteBatch] pieces
+        cdef size_t distinct
+        cdef size_t held = 0
+        cdef CByteBuffer row
+        cdef string_view stored
+        cdef CCall call
+        cdef CStatus status
+        cdef Context context = self.table.context
+        pieces.resize(1)
+        for distinct in range(self.batch.distinct_count()):
+            value = self.rows.get(self.keys[distinct], self)  # itself: a default that is no value
+            held += value is not self
+            if self.originals is not None and value is self.originals[distinct]:
+                continue
+            if value is None or value is self:
+                if self.stored.Has(distinct):
+                    pieces.back().Delete(self.batch.DistinctKey(distinct))
+                continue
+            row.Clear()
+            self.table.values.encode(value, &row, context, "bundle")
+            if self.stored.Has(distinct):
+                stored = self.stored.Get(distinct)
+                if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
+                    continue
+            pieces.back().Put(self.batch.DistinctKey(distinct), string_view(row.data(), row.size()))
+            if offset is None and pieces.back().bytes() >= self.table.store.write_batch_bytes:
+                pieces.resize(pieces.size() + 1)
+        if held != <size_t>len(self.rows):
+            strange = next(key for key in self.rows if key not in self.keys)
+            raise KeyError(f"{strange!r} is not among the keys that the bundle was opened with [state {context.state!r}]")
+        if offset is not None:
+            pieces.back().Put(view(offset_row), view(offset))
+        self.table.store.enter(&call, context, "bundle")
+        with nogil:
+            for distinct in range(pieces.size()):
+                status = deref(self.table.store.c_store).table().Write(&pieces[distinct])
+                if not status.ok():
+                    break
+            call.Leave()
+        check(status, context, "bundle")
+
+
+cdef class Scan:
+    """A pass over one state. It ends with its last batch, by close(), by being dropped, or with its store."""
+
+    def next_batch(self):
+        """The keys, and the values unless they were not asked for, of the next rows, as struct arrays; None at the end."""
+        cdef CCall call
+        cdef int64_t count = 0
+        cdef CStatus status
+        cdef ArrowResult keys = ArrowResult(self.table.keys.schema.record_arrow)
+        cdef ArrowResult values = ArrowResult(self.table.values.schema.record_arrow)
+        cdef shared_ptr[CScan] c_scan = self.c_scan  # close() may be called while this runs
+        if c_scan.get() == NULL:
+            raise _errors.ClosedError(
+                f"the scan has ended [state {self.table.context.state!r}]", operation="scan", state=self.table.context.state
+            )
+        self.table.store.enter(&call, self.table.context, "scan")
+        with nogil:
+            status = deref(c_scan).Next(&count, &keys.array, &values.array)
+            call.Leave()
+        check(status, self.table.context, "scan")
+        if count == 0:
+            self.close()
+            return None
+        return pa.array(keys), pa.array(values) if self.with_values else None
+
+    def close(self):
+        self.c_scan.reset()

@@ -1,0 +1,211 @@
+# The row codecs of the core, and the classes over them. No RocksDB here.
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from sfkv._status cimport CStatus, Context
+
+
+cdef extern from "<string_view>" namespace "std" nogil:
+    cdef cppclass string_view:
+        string_view()
+        string_view(const char* data, size_t size)
+        const char* data()
+        size_t size()
+
+
+cdef extern from "sfkv/buffer.h" namespace "sfkv" nogil:
+    cdef cppclass CByteBuffer "sfkv::ByteBuffer":
+        CByteBuffer()
+        char* data()
+        size_t size()
+        char* Extend(size_t n) except +
+        void Append(const void* bytes, size_t n) except +
+        void Truncate(size_t size)
+        void Clear()
+
+
+cdef extern from "sfkv/column.h" namespace "sfkv" nogil:
+    cdef struct ArrowSchema "ArrowSchema":
+        pass
+
+    cdef struct ArrowArray "ArrowArray":
+        int64_t length
+        void (*release)(ArrowArray*) noexcept
+
+    cdef enum class CellType(uint8_t):
+        kBool
+        kInt8
+        kInt16
+        kInt32
+        kInt64
+        kFloat32
+        kFloat64
+        kUtf8
+        kBinary
+
+    size_t CellBytes(CellType type)
+
+    cdef cppclass CColumnView "sfkv::ColumnView":
+        CColumnView()
+        int64_t length()
+        bint IsNull(int64_t i)
+
+    cdef cppclass CValidityBuilder "sfkv::ValidityBuilder":
+        CValidityBuilder()
+        void Begin(int64_t length) except +
+
+    cdef cppclass CColumnBuilder "sfkv::ColumnBuilder":
+        CStatus Finish(int64_t length, ArrowArray* out) except +
+
+    int64_t FirstNull(const CColumnView& column)
+    void FinishPresence(CValidityBuilder* present, ArrowArray* out) except +
+    CStatus FinishRecord(vector[CColumnBuilder]* columns, int64_t length, CValidityBuilder* present, ArrowArray* out) except +
+
+
+cdef extern from "sfkv/row_codec.h" namespace "sfkv" nogil:
+    const size_t kMaxKeyRowBytes
+    const size_t kMaxValueBytes
+
+    cdef cppclass CColumn "sfkv::Column":
+        CellType type
+        bint nullable
+
+    ctypedef vector[CColumnView] CColumns "sfkv::Columns"
+    CStatus ReadArrow(const ArrowArray& array, const vector[CColumn]& schema, bint is_record, CColumns* columns, CColumnView* rows) except +
+    vector[CColumnBuilder] MakeBuilders(const vector[CColumn]& schema, int64_t length) except +
+
+
+cdef extern from "sfkv/key_group.h" namespace "sfkv" nogil:
+    cdef enum class HashKind(uint8_t):
+        kJava
+        kMurmur
+
+    cdef struct KeyGroupRange "sfkv::KeyGroupRange":
+        int first
+        int last
+
+    int KeyGroupOf(int32_t hash, int max_parallelism)
+    int32_t JavaHashInt32 "sfkv::JavaHash"(int32_t value)
+    int32_t JavaHashInt64 "sfkv::JavaHash"(int64_t value)
+    int32_t JavaHashText "sfkv::JavaHash"(const char* utf8, size_t bytes)
+    int32_t MurmurHash(const char* bytes, size_t n)
+    KeyGroupRange RangeOf(int index, int parallelism, int max_parallelism)
+
+
+cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
+    const size_t kKeyHeaderBytes
+    void EncodeKeyHeader(char* at, int key_group, uint8_t table)
+    void EncodeOrderedCell(CellType type, const char* cell, char* at)
+    char* EncodeOrderedText "sfkv::EncodeOrdered"(char* at, string_view text)
+    size_t OrderedBytes(string_view text)
+    void DecodeOrdered(CellType type, const char* from_, char* cell)
+    bint ParseOrdered(const char** at, const char* end, string* text) except +
+
+    cdef cppclass CKeyCodec "sfkv::KeyCodec":
+        CKeyCodec()
+        CKeyCodec(vector[CColumn] columns, bint is_record, HashKind hash) except +
+        const vector[CColumn]& columns()
+        size_t RowBytes(const CColumns& columns, int64_t i)
+        void EncodeRow(const CColumns& columns, int64_t i, char* at)
+        int32_t Hash(const CColumns& columns, int64_t i, const char* row, size_t bytes)
+        HashKind hash_kind()
+
+
+cdef extern from "sfkv/value_codec.h" namespace "sfkv" nogil:
+    cdef cppclass CValueCodec "sfkv::ValueCodec":
+        CValueCodec()
+        CValueCodec(vector[CColumn] columns, bint is_record) except +
+        const vector[CColumn]& columns()
+        size_t head_bytes()
+        size_t RowBytes(const CColumns& columns, int64_t i)
+        void EncodeRow(const CColumns& columns, int64_t i, char* row)
+        void BeginRow(char* row)
+        void MarkNull(char* row, size_t column)
+        char* Cell(char* row, size_t column)
+        void MarkEnd(char* row, size_t variable, const char* end)
+        bint IsRow(string_view row)
+        bint IsNull(string_view row, size_t column)
+        const char* FixedCell(string_view row, size_t column)
+        string_view VariableCell(string_view row, size_t variable)
+
+
+cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
+    cdef cppclass CKeyBatch "sfkv::KeyBatch":
+        CKeyBatch()
+        CStatus Encode(const CKeyCodec& codec, const CColumns& columns, uint8_t table, int max_parallelism, KeyGroupRange range) except +
+        void Sort() except +
+        size_t size()
+        string_view Key(size_t position)
+        size_t distinct_count()
+        string_view DistinctKey(size_t distinct)
+        vector[size_t] DistinctByAppearance() except +
+        @staticmethod
+        CStatus KeyTooLong(size_t row_bytes, int64_t row) except +
+        @staticmethod
+        CStatus OutsideRange(int key_group, KeyGroupRange range, int64_t row) except +
+
+    CStatus ComputeKeyGroups(const CKeyCodec& codec, const CColumns& columns, int max_parallelism, ArrowArray* out) except +
+
+
+cdef class Cell:
+    """How one column's cells become Python objects, and the other way round."""
+    cdef CellType type
+    cdef size_t width          # bytes, 0 where each cell has its own length
+    cdef bint nullable
+    cdef int kind              # plain, timestamp or date
+    cdef int64_t ticks         # of the timestamp's unit, in a second
+    cdef object zone
+    cdef object epoch
+    cdef int store(self, object value, char* cell) except -1
+    cdef int store_time(self, object since_epoch, char* cell) except -1
+    cdef int view(self, object value, string_view* text) except -1
+    cdef object load(self, const char* cell)
+    cdef object load_time(self, int64_t ticks)
+    cdef object load_text(self, const char* text, size_t bytes)
+
+
+cdef class Columns:
+    """An Arrow array, read: the columns of a batch, valid as long as this lives."""
+    cdef object capsules       # keep the array's memory
+    cdef CColumns views
+    cdef CColumnView rows      # which rows are null as a whole
+
+
+cdef class ArrowResult:
+    """An Arrow array made by the core, on its way to pyarrow."""
+    cdef ArrowArray array
+    cdef object type
+
+
+cdef class KeyRows:
+    """Keys of one schema as ordered rows, one at a time and by the column."""
+    cdef CKeyCodec codec
+    cdef readonly object schema
+    cdef object reader
+    cdef tuple cells           # a Cell for each column
+    cdef bint is_record
+    cdef int encode(self, object key, CByteBuffer* out, int32_t* hash, Context context, str operation) except -1
+    cdef int encode_exact(self, object key, CByteBuffer* out, int32_t* hash) except -1
+    cdef object decode(self, string_view row)
+    cdef Columns read(self, object batch)
+
+
+cdef class ValueRows:
+    """Values of one schema as compact rows, one at a time and by the column."""
+    cdef CValueCodec codec
+    cdef readonly object schema
+    cdef object reader
+    cdef tuple cells
+    cdef list names
+    cdef bint is_record
+    cdef object dumps
+    cdef object loads
+    cdef object make
+    cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1
+    cdef int encode_plain(self, object value, CByteBuffer* out) except -1
+    cdef int encode_record(self, object value, CByteBuffer* out) except -1
+    cdef object decode(self, string_view row)
+    cdef Columns read(self, object batch)
+    cdef object to_python(self, object array)

@@ -1,0 +1,459 @@
+# cython: language_level=3, freethreading_compatible=False
+# distutils: language = c++
+"""Keys and values as rows: single Python objects, and whole Arrow columns, over the core's codecs.
+
+Single objects of the exact Python type of a column go straight into bytes. Everything else (NumPy scalars, subclasses,
+objects that do not fit) goes the way of a batch of one, so that single calls and batches accept the same and refuse the same.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.math cimport isinf
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+import datetime as dt
+
+import pyarrow as pa
+
+from sfkv import _errors
+from sfkv._columns import ColumnReader
+from sfkv._status cimport check
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+cdef enum:
+    PLAIN
+    TIMESTAMP
+    DATE
+
+cdef object EPOCH = dt.datetime(1970, 1, 1)
+cdef object EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+cdef int EPOCH_DAY = EPOCH.toordinal()
+cdef object datetime_type = dt.datetime
+cdef object date_type = dt.date
+cdef object timedelta_type = dt.timedelta
+cdef dict TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+cdef class Cell:
+    def __init__(self, column):
+        cdef int cell_type = column.cell_type
+        self.type = <CellType>cell_type
+        self.width = CellBytes(self.type)
+        self.nullable = column.nullable
+        self.kind = PLAIN
+        self.epoch = EPOCH
+        if pa.types.is_timestamp(column.type):
+            self.kind = TIMESTAMP
+            self.ticks = TICKS[column.type.unit]
+            if column.type.tz is not None:
+                self.zone = pa.lib.string_to_tzinfo(column.type.tz)
+                self.epoch = EPOCH_UTC
+        elif pa.types.is_date(column.type):
+            self.kind = DATE
+
+    cdef int store(self, object value, char* cell) except -1:
+        """Writes a value of the column's exact Python type as a cell with a width. 0 if it is none, or does not fit."""
+        cdef long long number
+        cdef int overflow = 0
+        cdef float single
+        cdef double real
+        if self.kind == TIMESTAMP:
+            if type(value) is not datetime_type or (value.tzinfo is not None) != (self.zone is not None):
+                return 0
+            return self.store_time(value - self.epoch, cell)
+        if self.kind == DATE:
+            if type(value) is not date_type:
+                return 0
+            (<int32_t*>cell)[0] = <int32_t>(value.toordinal() - EPOCH_DAY)
+            return 1
+        if self.type == CellType.kBool:
+            if value is not True and value is not False:
+                return 0
+            cell[0] = 1 if value is True else 0
+            return 1
+        if self.type == CellType.kFloat64 or self.type == CellType.kFloat32:
+            if type(value) is not float:
+                return 0
+            real = value
+            if self.type == CellType.kFloat64:
+                (<double*>cell)[0] = real
+                return 1
+            single = <float>real
+            (<float*>cell)[0] = single
+            return not isinf(single) or isinf(real)
+        if type(value) is not int:
+            return 0
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow != 0:
+            return 0
+        if self.type == CellType.kInt64:
+            (<int64_t*>cell)[0] = number
+            return 1
+        if self.type == CellType.kInt32:
+            (<int32_t*>cell)[0] = <int32_t>number
+            return (<int32_t*>cell)[0] == number
+        if self.type == CellType.kInt16:
+            (<short*>cell)[0] = <short>number
+            return (<short*>cell)[0] == number
+        (<signed char*>cell)[0] = <signed char>number
+        return (<signed char*>cell)[0] == number
+
+    cdef int store_time(self, object since_epoch, char* cell) except -1:
+        cdef int64_t seconds = <int64_t>since_epoch.days * 86400 + <int64_t>since_epoch.seconds
+        cdef int64_t microseconds = since_epoch.microseconds
+        if self.ticks < 1_000_000 and microseconds % (1_000_000 // self.ticks) != 0:
+            return 0  # the column's unit is too coarse for it
+        if self.ticks == 1_000_000_000 and not -9_223_372_036 < seconds < 9_223_372_036:
+            return 0
+        (<int64_t*>cell)[0] = seconds * self.ticks + microseconds * self.ticks // 1_000_000
+        return 1
+
+    cdef int view(self, object value, string_view* text) except -1:
+        """Looks at the bytes of a value of the column's exact Python type. 0 if it is none."""
+        cdef Py_ssize_t size = 0
+        cdef const char* data
+        if self.type == CellType.kUtf8:
+            if type(value) is not str:
+                return 0
+            try:
+                data = PyUnicode_AsUTF8AndSize(value, &size)
+            except UnicodeEncodeError:
+                return 0
+            text[0] = string_view(data, size)
+            return 1
+        if type(value) is not bytes:
+            return 0
+        text[0] = string_view(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
+        return 1
+
+    cdef object load(self, const char* cell):
+        cdef int64_t number
+        if self.kind == DATE:
+            return date_type.fromordinal((<int32_t*>cell)[0] + EPOCH_DAY)
+        if self.kind == TIMESTAMP:
+            return self.load_time((<int64_t*>cell)[0])
+        if self.type == CellType.kInt64:
+            return (<int64_t*>cell)[0]
+        if self.type == CellType.kFloat64:
+            return (<double*>cell)[0]
+        if self.type == CellType.kInt32:
+            return (<int32_t*>cell)[0]
+        if self.type == CellType.kBool:
+            return cell[0] != 0
+        if self.type == CellType.kFloat32:
+            return (<float*>cell)[0]
+        if self.type == CellType.kInt16:
+            return (<short*>cell)[0]
+        return (<signed char*>cell)[0]
+
+    cdef object load_time(self, int64_t ticks):
+        whole, rest = divmod(ticks, self.ticks)
+        if self.ticks == 1_000_000_000 and rest % 1000 != 0:
+            raise _errors.SchemaError(
+                "the time has nanoseconds, which Python's datetime cannot hold: read it by get_many", code="nanoseconds"
+            )
+        try:
+            moment = self.epoch + timedelta_type(seconds=whole, microseconds=rest * 1_000_000 // self.ticks)
+            return moment if self.zone is None else moment.astimezone(self.zone)
+        except OverflowError as error:
+            raise _errors.SchemaError(
+                "the time is outside the years 1 to 9999 that Python's datetime holds: read it by get_many", code="out_of_years"
+            ) from error
+
+    cdef object load_text(self, const char* text, size_t size):
+        if self.type == CellType.kUtf8:
+            return PyUnicode_DecodeUTF8(text, size, NULL)
+        return PyBytes_FromStringAndSize(text, size)
+
+
+cdef vector[CColumn] make_columns(tuple cells):
+    cdef vector[CColumn] columns
+    cdef CColumn column
+    for cell in cells:
+        column.type = (<Cell>cell).type
+        column.nullable = (<Cell>cell).nullable
+        columns.push_back(column)
+    return columns
+
+
+cdef Columns read_array(object array, const vector[CColumn]& schema, bint is_record):
+    cdef Columns columns = Columns()
+    columns.capsules = array.__arrow_c_array__()
+    cdef ArrowArray* c_array = <ArrowArray*>PyCapsule_GetPointer(columns.capsules[1], "arrow_array")
+    check(ReadArrow(c_array[0], schema, is_record, &columns.views, &columns.rows), Context(), "read")
+    return columns
+
+
+cdef class Columns:
+    def __len__(self):
+        return self.rows.length()
+
+
+cdef void release_capsule(object capsule) noexcept:
+    cdef ArrowArray* array = <ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
+    if array.release != NULL:
+        array.release(array)
+    free(array)
+
+
+cdef class ArrowResult:
+    def __cinit__(self, type):
+        self.type = type
+        self.array.release = NULL
+
+    def __dealloc__(self):
+        if self.array.release != NULL:
+            self.array.release(&self.array)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """Gives the array away: this can be called once."""
+        cdef ArrowArray* moved = <ArrowArray*>malloc(sizeof(ArrowArray))
+        if moved == NULL:
+            raise MemoryError()
+        moved[0] = self.array
+        self.array.release = NULL
+        return self.type.__arrow_c_schema__(), PyCapsule_New(moved, "arrow_array", release_capsule)
+
+
+cdef class KeyRows:
+    def __init__(self, schema, state=None):
+        self.schema = schema
+        self.cells = tuple(Cell(column) for column in schema.columns)
+        self.is_record = schema.is_record
+        self.reader = ColumnReader(schema.columns, schema.is_record, "key", state)
+        cdef HashKind hash = HashKind.kJava if schema.hash == "java" else HashKind.kMurmur
+        self.codec = CKeyCodec(make_columns(self.cells), schema.is_record, hash)
+
+    cdef Columns read(self, object batch):
+        return read_array(self.reader.read(batch), self.codec.columns(), self.is_record)
+
+    cdef int encode(self, object key, CByteBuffer* out, int32_t* hash, Context context, str operation) except -1:
+        """Appends the key's row to `out`, and tells its hash."""
+        cdef size_t begin = out.size()
+        cdef Columns columns
+        if not self.encode_exact(key, out, hash):
+            if key is None:
+                raise _errors.SchemaError("a key cannot be None", operation=operation, state=context.state)
+            out.Truncate(begin)
+            columns = self.read([key])
+            check_nulls(columns, self.cells, context, operation)
+            self.codec.EncodeRow(columns.views, 0, out.Extend(self.codec.RowBytes(columns.views, 0)))
+            hash[0] = self.codec.Hash(columns.views, 0, out.data() + begin, out.size() - begin)
+        if out.size() - begin > kMaxKeyRowBytes:
+            check(CKeyBatch.KeyTooLong(out.size() - begin, -1), context, operation, "key")
+        return 0
+
+    cdef int encode_exact(self, object key, CByteBuffer* out, int32_t* hash) except -1:
+        cdef size_t begin = out.size()
+        cdef char native[8]
+        cdef string_view text
+        cdef Cell cell
+        if self.is_record and (type(key) is not tuple or len(<tuple>key) != len(self.cells)):
+            return 0
+        for i in range(len(self.cells)):
+            cell = <Cell>self.cells[i]
+            value = (<tuple>key)[i] if self.is_record else key
+            if cell.nullable:
+                out.Extend(1)[0] = 0 if value is None else 1
+                if value is None:
+                    continue
+            if cell.width != 0:
+                if not cell.store(value, native):
+                    return 0
+                EncodeOrderedCell(cell.type, native, out.Extend(cell.width))
+            else:
+                if not cell.view(value, &text):
+                    return 0
+                EncodeOrderedText(out.Extend(OrderedBytes(text)), text)
+        if self.codec.hash_kind() == HashKind.kMurmur:
+            hash[0] = MurmurHash(out.data() + begin, out.size() - begin)
+        elif (<Cell>self.cells[0]).type == CellType.kUtf8:
+            hash[0] = JavaHashText(text.data(), text.size())
+        elif (<Cell>self.cells[0]).type == CellType.kInt32:
+            hash[0] = JavaHashInt32((<int32_t*>native)[0])
+        else:
+            hash[0] = JavaHashInt64((<int64_t*>native)[0])
+        return 1
+
+    cdef object decode(self, string_view row):
+        """The key that a key row stands for: a plain object, or a tuple."""
+        cdef const char* at = row.data()
+        cdef const char* end = at + row.size()
+        cdef char native[8]
+        cdef string text
+        cdef Cell cell
+        cdef list values = []
+        for i in range(len(self.cells)):
+            cell = <Cell>self.cells[i]
+            if cell.nullable:
+                at += 1
+                if at[-1] == 0:
+                    values.append(None)
+                    continue
+            if cell.width != 0:
+                DecodeOrdered(cell.type, at, native)
+                values.append(cell.load(native))
+                at += cell.width
+            else:
+                if not ParseOrdered(&at, end, &text):
+                    raise _errors.CorruptionError("Corruption: a stored key does not have the form of its schema")
+                values.append(cell.load_text(text.data(), text.size()))
+        return tuple(values) if self.is_record else values[0]
+
+
+cdef int check_nulls(Columns columns, tuple cells, Context context, str operation) except -1:
+    """Refuses nulls of a batch of one key where the schema has none."""
+    for i in range(len(cells)):
+        if not (<Cell>cells[i]).nullable and columns.views[i].IsNull(0):
+            raise _errors.SchemaError(
+                f"column {context.key_columns[i]!r} of the key is null, and may not be",
+                operation=operation, state=context.state, column=context.key_columns[i],
+            )
+    return 0
+
+
+cdef class ValueRows:
+    def __init__(self, schema, state=None):
+        self.schema = schema
+        self.cells = tuple(Cell(column) for column in schema.columns)
+        self.names = [column.name for column in schema.columns]
+        self.is_record = schema.is_record
+        self.reader = ColumnReader(schema.columns, schema.is_record, "value", state)
+        self.codec = CValueCodec(make_columns(self.cells), schema.is_record)
+        if schema.serializer is not None:
+            self.dumps = schema.serializer.dumps
+            self.loads = schema.serializer.loads
+        self.make = schema.make
+
+    cdef Columns read(self, object batch):
+        if self.dumps is not None:
+            batch = pa.array([None if value is None else self.dumps(value) for value in batch], pa.binary())
+        else:
+            batch = self.reader.read(batch)
+        return read_array(batch, self.codec.columns(), self.is_record)
+
+    cdef object to_python(self, object array):
+        """What users get for a batch: the array itself, or a list of objects where a serializer made it."""
+        if self.loads is None:
+            return array
+        return [None if value is None else self.loads(value) for value in array.to_pylist()]
+
+    cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1:
+        """Appends the row of a value that is not None to `out`."""
+        cdef size_t begin = out.size()
+        cdef Columns columns
+        if self.dumps is not None:
+            value = self.dumps(value)
+        if not (self.encode_record(value, out) if self.is_record else self.encode_plain(value, out)):
+            out.Truncate(begin)
+            columns = self.read([value])
+            for i in range(len(self.cells)):
+                if not (<Cell>self.cells[i]).nullable and columns.views[i].IsNull(0):
+                    raise _errors.SchemaError(
+                        f"column {self.names[i]!r} of the value is null, and may not be",
+                        operation=operation, state=context.state, column=self.names[i],
+                    )
+            self.codec.EncodeRow(columns.views, 0, out.Extend(self.codec.RowBytes(columns.views, 0)))
+        if out.size() - begin > kMaxValueBytes:
+            raise _errors.LimitError(
+                f"the value takes {out.size() - begin} bytes, and a value may take at most {kMaxValueBytes}: "
+                "split it over several keys",
+                operation=operation, state=context.state,
+            )
+        return 0
+
+    cdef int encode_plain(self, object value, CByteBuffer* out) except -1:
+        cdef Cell cell = <Cell>self.cells[0]
+        cdef string_view text
+        if cell.width != 0:
+            return cell.store(value, out.Extend(cell.width))
+        if not cell.view(value, &text):
+            return 0
+        out.Append(text.data(), text.size())
+        return 1
+
+    cdef int encode_record(self, object value, CByteBuffer* out) except -1:
+        cdef size_t begin = out.size()
+        cdef size_t variable = 0
+        cdef Cell cell
+        cdef string_view text
+        cdef char native[8]
+        cdef bint is_dict = type(value) is dict
+        if is_dict:
+            if len(<dict>value) != len(self.cells):
+                return 0
+        elif self.make is None or type(value) is not self.make:
+            return 0
+        self.codec.BeginRow(out.Extend(self.codec.head_bytes()))
+        for i in range(len(self.cells)):
+            cell = <Cell>self.cells[i]
+            if is_dict:
+                if self.names[i] not in <dict>value:
+                    return 0
+                part = (<dict>value)[self.names[i]]
+            else:
+                part = getattr(value, self.names[i])
+            if part is None:
+                if not cell.nullable:
+                    return 0
+                self.codec.MarkNull(out.data() + begin, i)
+            elif cell.width != 0:
+                if not cell.store(part, native):
+                    return 0
+                memcpy(self.codec.Cell(out.data() + begin, i), native, cell.width)
+            else:
+                if not cell.view(part, &text):
+                    return 0
+                out.Append(text.data(), text.size())
+            if cell.width == 0:
+                self.codec.MarkEnd(out.data() + begin, variable, out.data() + out.size())
+                variable += 1
+        return 1
+
+    cdef object decode(self, string_view row):
+        """The value that a row stands for. Calls the user's code only when the row has been read."""
+        cdef size_t variable = 0
+        cdef string_view text
+        cdef Cell cell
+        cdef dict record
+        if not self.codec.IsRow(row):
+            raise _errors.CorruptionError("Corruption: a stored value does not have the form of its schema: restore from a snapshot")
+        if not self.is_record:
+            cell = <Cell>self.cells[0]
+            if cell.width != 0:
+                return cell.load(row.data())
+            value = cell.load_text(row.data(), row.size())
+            return value if self.loads is None else self.loads(value)
+        record = {}
+        for i in range(len(self.cells)):
+            cell = <Cell>self.cells[i]
+            if self.codec.IsNull(row, i):
+                record[self.names[i]] = None
+            elif cell.width != 0:
+                record[self.names[i]] = cell.load(self.codec.FixedCell(row, i))
+            else:
+                text = self.codec.VariableCell(row, variable)
+                record[self.names[i]] = cell.load_text(text.data(), text.size())
+            if cell.width == 0:
+                variable += 1
+        return record if self.make is None else self.make(**record)
+
+
+def key_groups(schema, keys, int max_parallelism):
+    """The key group of each key of a batch. See `sfkv.key_groups`."""
+    cdef KeyRows rows = KeyRows(schema)
+    cdef Columns columns = rows.read(keys)
+    cdef Context context = Context(key_columns=[column.name for column in schema.columns])
+    cdef ArrowResult result = ArrowResult(pa.int32())
+    check(ComputeKeyGroups(rows.codec, columns.views, max_parallelism, &result.array), context, "key_groups", "key")
+    return pa.array(result)
+
+
+def range_of(int index, int parallelism, int max_parallelism):
+    cdef KeyGroupRange owned = RangeOf(index, parallelism, max_parallelism)
+    return owned.first, owned.last

@@ -1,0 +1,1 @@
+"""Backends: where a keyed backend's rows live, and what is shared between several."""

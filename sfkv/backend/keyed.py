@@ -1,0 +1,277 @@
+"""KeyedStateBackend: the states of one operator, over one range of key groups, in one directory."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import time
+import warnings
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from sfkv import _core
+from sfkv._errors import ClosedError, ConfigError, CorruptionError, Error, LimitError, SchemaError
+from sfkv._rows import KeyRows, ValueRows
+from sfkv._types import KeySchema, ValueSchema, describe_text
+from sfkv.backend.slot import Slot
+from sfkv.checkpoint import local
+from sfkv.checkpoint.manifest import Snapshot
+from sfkv.checkpoint.metadata import decode_offset, describe_metadata
+from sfkv.state.value import ValueState
+
+_MAX_TABLES = 256
+_MAX_NAME_BYTES = 1000
+
+
+class KeyedStateBackend:
+    """The states of one operator. Opened by ``sfkv.open``, ``EmbeddedRocksDBStateBackend.open`` or ``.restore``.
+
+    Lifetime:
+        A context manager; ``close()`` writes everything to disk. One thread at a time may call it or what it gave out: a
+        second one gets BusyError at once. In a forked child every call raises ClosedError. Dropped open, it warns and
+        closes; at the interpreter's exit it closes.
+    """
+
+    def __init__(self, store: _core.Store, slot: Slot, key: KeySchema, restored_from: Snapshot | None) -> None:
+        self._store = store
+        self._slot = slot
+        self._key = key
+        self._restored_from = restored_from
+        self._tables = _read_tables(store)
+        self._states: dict[str, ValueState] = {}
+        self._uploads: ThreadPoolExecutor | None = None
+        self._pending: list[Future[Snapshot]] = []
+        _open_backends.add(self)
+
+    # --- States.
+
+    def value_state(self, name: str, type: Any) -> ValueState:
+        """One value for each key.
+
+        Args:
+            name: of the state, unique in this backend; at most 1,000 bytes.
+            type: a pyarrow type (bool, int8 to int64, float32, float64, utf8, binary, date32, timestamp, or a struct of
+                these); ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``datetime``, ``date``; a dataclass or
+                ``msgspec.Struct`` of such fields; or ``sfkv.Msgpack(type)``, ``dict``, ``list``, ``object`` for objects.
+
+        Returns:
+            The state; the same one if it was registered before.
+
+        Raises:
+            SchemaError: if the type is not supported, or the name was registered with another; shows both.
+            LimitError: beyond 256 states.
+        """
+        value = ValueSchema.of(type)
+        table = self._register(name, "value", value)
+        known = self._states.get(name)
+        if known is not None and known._value.make is value.make and known._value.serializer is None:
+            return known
+        state = ValueState(
+            name, _core.Table(self._store, table, KeyRows(self._key, name), ValueRows(value, name), name), self._key, value
+        )
+        self._states[name] = state
+        return state
+
+    def _register(self, name: str, kind: str, value: ValueSchema) -> int:
+        """The table byte of a state, which is stored with what it holds when the name is new."""
+        if not isinstance(name, str) or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
+            raise ConfigError(f"a state's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
+        wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None}
+        for table, stored in self._tables.items():
+            if stored["name"] == name:
+                if stored != wanted:
+                    raise SchemaError(
+                        f"state {name!r} holds {_text_of(stored)}, and was asked for as {_text_of(wanted)}: "
+                        "use the stored type, or another name",
+                        operation="register",
+                        path=self._store.path,
+                        state=name,
+                    )
+                return table
+        table = next((free for free in range(_MAX_TABLES) if free not in self._tables), -1)
+        if table < 0:
+            raise LimitError(f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=name)
+        self._store.put_reserved_row(_core.TABLE_ROWS + bytes([table]), msgspec.json.encode(wanted))
+        self._tables[table] = wanted
+        return table
+
+    @property
+    def states(self) -> dict[str, str]:
+        """The states that are stored, whether registered in this session or not: name to kind and type."""
+        return {table["name"]: _text_of(table) for table in self._tables.values()}
+
+    # --- What it is.
+
+    @property
+    def path(self) -> str:
+        return self._store.path
+
+    @property
+    def slot(self) -> Slot:
+        return self._slot
+
+    @property
+    def key_groups(self) -> tuple[int, int]:
+        """The first and the last key group that this backend owns."""
+        return self._store.key_groups
+
+    @property
+    def max_parallelism(self) -> int:
+        return self._store.max_parallelism
+
+    @property
+    def offset(self) -> Any:
+        """The source offset that was stored with the last write that had one; None if there was none.
+
+        After a crash, opened with ``recover=True``: all writes up to the one with this offset are there, and those behind
+        it up to some point.
+        """
+        return decode_offset(self._store.reserved_rows().get(_core.OFFSET_ROW))
+
+    @property
+    def restored_from(self) -> Snapshot | None:
+        """The snapshot that this backend was restored from, with its metadata."""
+        return self._restored_from
+
+    # --- Snapshots.
+
+    def snapshot(self, id: int, storage: str | os.PathLike[str], *, metadata: Any = None) -> Future[Snapshot]:
+        """Takes a snapshot of all states as they are now.
+
+        Args:
+            id: its number, from 0; unique in the storage.
+            storage: a folder, made if it is missing. On the same file system as the backend, table files are hard-linked.
+            metadata: stored with it, such as source offsets: anything that msgpack holds.
+
+        Returns:
+            A future of the complete Snapshot. When the call returns, the rows are fixed and work may go on; the future is
+            done when the manifest is on disk.
+
+        Raises:
+            CheckpointError: from the call, or from the future; nothing half-written is left.
+            SchemaError, ConfigError, ClosedError, BusyError
+
+        Cost:
+            The call flushes what is not in files yet, and links files. The rest happens in a thread.
+        """
+        local.check_id(id)
+        describe_metadata(metadata)
+        if self._store.closed:
+            raise ClosedError("the backend is closed", operation="snapshot", path=self.path)
+        started = time.monotonic()
+        folder = local.prepare_folder(storage, id)
+        begun = Snapshot(
+            id=id,
+            path=folder,
+            files=(),
+            key=self._key.describe(),
+            max_parallelism=self.max_parallelism,
+            key_groups=self.key_groups,
+            tables=tuple({"id": table, **described} for table, described in sorted(self._tables.items())),
+            metadata=metadata,
+            created_ms=time.time_ns() // 1_000_000,
+        )
+        try:
+            linked = self._store.snapshot(folder)
+        except Error as error:
+            local.discard(folder)
+            if error.code in ("busy", "closed", "forked"):
+                raise
+            raise local.failed(id, folder, error) from error
+        begun = _with_sync_ms(begun, (time.monotonic() - started) * 1000)
+        if self._uploads is None:
+            self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
+        future = self._uploads.submit(local.complete, begun, linked, started)
+        self._pending = [pending for pending in self._pending if not pending.done()] + [future]
+        return future
+
+    # --- The end.
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or belongs to the parent process."""
+        return self._store.closed
+
+    def close(self, *, discard: bool = False) -> None:
+        """Waits for running calls and snapshots, writes everything to disk and marks the directory as clean.
+
+        Args:
+            discard: leave out the writing: for jobs that restore from snapshots. The directory can then only be opened
+                with ``recover=True``.
+
+        Raises:
+            StorageError: it could not be written. The backend stays open and nothing is lost: mend the cause (free some space)
+                and close again, or close with ``discard=True``.
+
+        Closing again does nothing.
+        """
+        if self._store.in_child:
+            return
+        wait(self._pending)
+        self._store.close(discard)
+        _open_backends.discard(self)
+        if self._uploads is not None:
+            self._uploads.shutdown()
+            self._uploads = None
+
+    def __enter__(self) -> KeyedStateBackend:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        store = getattr(self, "_store", None)
+        if store is None or store.closed:
+            return
+        warnings.warn(f"{self!r} was not closed: use it in a with statement", ResourceWarning, source=self)
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a backend belongs to one process: pass its path, and open or restore it there")
+
+    def __repr__(self) -> str:
+        first, last = self.key_groups
+        state = "closed" if self.closed else f"{len(self._tables)} states"
+        return f"KeyedStateBackend({self.path!r}, key={self._key}, key_groups={first}-{last}, {state})"
+
+
+def _with_sync_ms(snapshot: Snapshot, sync_ms: float) -> Snapshot:
+    from dataclasses import replace
+
+    return replace(snapshot, sync_ms=sync_ms)
+
+
+def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
+    """The states that are stored, by table byte."""
+    tables = {}
+    for key, row in store.reserved_rows().items():
+        if key.startswith(_core.TABLE_ROWS):
+            try:
+                tables[key[len(_core.TABLE_ROWS)]] = msgspec.json.decode(row)
+            except (IndexError, msgspec.DecodeError) as error:
+                raise CorruptionError(f"Corruption: the registry of {store.path} cannot be read: {error}", path=store.path) from error
+    return tables
+
+
+def _text_of(table: dict[str, Any]) -> str:
+    return f"{table['kind']}<{describe_text(table['value'])}>"
+
+
+# Backends that are open when the interpreter exits are closed before their threads lose it.
+_open_backends: weakref.WeakSet[KeyedStateBackend] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for backend in list(_open_backends):
+        try:
+            backend.close()
+        finally:
+            with contextlib.suppress(Error):
+                backend.close(discard=True)

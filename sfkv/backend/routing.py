@@ -1,0 +1,56 @@
+"""Key groups, so that any router can agree with a backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from sfkv import _rows
+from sfkv._errors import ConfigError
+from sfkv._types import KeySchema
+
+MAX_PARALLELISM = 32768
+
+
+def check_parallelism(max_parallelism: int) -> None:
+    if isinstance(max_parallelism, bool) or not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= MAX_PARALLELISM:
+        raise ConfigError(f"max_parallelism is {max_parallelism!r}: use a whole number from 1 to {MAX_PARALLELISM}")
+
+
+def key_groups(keys: Any, max_parallelism: int = 128, *, key: Any = None) -> pa.Array:
+    """The key group of each key of a batch: ``murmur(hash) mod max_parallelism``, as Apache Flink computes it.
+
+    Single int32, int64 and utf8 keys get Java's hash, so that an operator agrees with a Flink shuffle; all others
+    MurmurHash3 over the bytes of the key.
+
+    Args:
+        keys: as every batch of keys: an Arrow or NumPy array, a list, or several columns.
+        max_parallelism: 1 to 32768; the same as the backend's.
+        key: the key's schema, as the backend's. Without it, the type of the keys counts.
+
+    Returns:
+        An int32 array, aligned with the keys.
+
+    Raises:
+        SchemaError, ConfigError
+
+    Source:
+        FORMAT.md section 2.
+    """
+    check_parallelism(max_parallelism)
+    if key is None:
+        key = keys.schema if isinstance(keys, (pa.RecordBatch, pa.Table)) else pa.array(keys).type
+    return _rows.key_groups(KeySchema.of(key), keys, max_parallelism)
+
+
+def key_group_range(index: int, parallelism: int, max_parallelism: int = 128) -> tuple[int, int]:
+    """The key groups, first and last, that worker ``index`` of ``parallelism`` owns, by Flink's formula.
+
+    Raises:
+        ConfigError: unless ``0 <= index < parallelism <= max_parallelism <= 32768``.
+    """
+    check_parallelism(max_parallelism)
+    if not 0 <= index < parallelism <= max_parallelism:
+        raise ConfigError(f"worker {index} of {parallelism} with max_parallelism={max_parallelism}: use 0 <= index < parallelism <= it")
+    return _rows.range_of(index, parallelism, max_parallelism)

@@ -1,0 +1,1 @@
+"""Snapshots of a keyed backend: taking, storing, finding and restoring them."""

@@ -1,0 +1,107 @@
+"""Snapshots in a folder of this machine: one folder ``chk-<id>`` for each, made of hard links.
+
+A later storage takes files to other places; what stands here is how a snapshot comes to be complete, or never was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from sfkv import __version__, _core
+from sfkv._errors import CheckpointError, ConfigError, Error
+from sfkv.checkpoint.manifest import MANIFEST_NAME, Snapshot, SnapshotFile, encode_manifest, read_manifest
+
+
+def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
+    """The complete snapshots in a folder, from the lowest id to the highest. None, if the folder is missing.
+
+    Folders without a manifest, which a crash may leave, are passed over. Files are looked at when a snapshot is restored.
+
+    Raises:
+        CorruptionError, FormatError: if a manifest cannot be read.
+    """
+    found = []
+    for folder in Path(storage).glob("chk-*"):
+        if re.fullmatch(r"chk-\d+", folder.name) and (folder / MANIFEST_NAME).exists():
+            found.append(read_manifest(folder))
+    return sorted(found, key=lambda snapshot: snapshot.id)
+
+
+def check_id(id: int) -> int:
+    if isinstance(id, bool) or not isinstance(id, int) or not 0 <= id < 1 << 63:
+        raise ConfigError(f"the snapshot id is {id!r}: use a whole number from 0")
+    return id
+
+
+def prepare_folder(storage: str | os.PathLike[str], id: int) -> Path:
+    """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed."""
+    folder = Path(storage).resolve() / f"chk-{id}"
+    if (folder / MANIFEST_NAME).exists():
+        raise CheckpointError(f"snapshot {id} is there already: take one with another id", path=str(folder), code="exists")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        discard(folder)
+    except OSError as error:
+        raise CheckpointError(f"snapshot {id} cannot be stored in {storage}: {error}", path=str(folder)) from error
+    return folder
+
+
+def discard(folder: Path) -> None:
+    """Removes a snapshot that is not complete, and what RocksDB makes beside it."""
+    for path in (folder, folder.with_name(folder.name + ".tmp")):
+        if path.exists():
+            shutil.rmtree(path)
+
+
+def complete(snapshot: Snapshot, linked: Sequence[tuple[str, int, str]], started: float) -> Snapshot:
+    """Checksums what the engine has not, and writes the manifest: from then on the snapshot is there.
+
+    Args:
+        snapshot: without files.
+        linked: name, bytes and CRC32C (or "") of each file in its folder.
+        started: ``time.monotonic()`` when it was begun.
+
+    Raises:
+        CheckpointError: and nothing of the snapshot is left.
+    """
+    try:
+        files = []
+        for name, size, crc32c in sorted(linked):
+            if not crc32c:
+                size, crc32c = _core.checksum_file(snapshot.path / name)
+            files.append(SnapshotFile(name, size, crc32c.lower()))
+        whole = dataclasses.replace(snapshot, files=tuple(files))
+        write_durably(whole.path / MANIFEST_NAME, encode_manifest(whole, __version__, _core.build_info()["rocksdb"]))
+        _core.sync_directory(whole.path.parent)
+    except (OSError, Error) as error:
+        discard(snapshot.path)
+        raise failed(snapshot.id, snapshot.path, error) from error
+    return dataclasses.replace(whole, total_ms=(time.monotonic() - started) * 1000)
+
+
+def failed(id: int, folder: Path, cause: Exception) -> CheckpointError:
+    error = CheckpointError(f"snapshot {id} was not taken: {cause}", operation="snapshot", path=str(folder))
+    error.code = getattr(cause, "code", CheckpointError.code)
+    error.retryable = getattr(cause, "retryable", False)
+    return error
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Writes a file that is there as a whole or not at all, also after a crash."""
+    temporary = path.with_name(path.name + ".new")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    _core.sync_directory(path.parent)

@@ -1,0 +1,146 @@
+"""The manifest of a snapshot: what is in it, and which files, each with size and checksum.
+
+It is the last file to be written, so a folder without one is no snapshot. Its first line says that it is sfkv's, its format
+and its own checksum; the rest is JSON. FORMAT.md section 6.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sfkv._errors import CheckpointError, CorruptionError, FormatError
+from sfkv.checkpoint.metadata import describe_metadata, parse_metadata
+
+MANIFEST_NAME = "SNAPSHOT"
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class SnapshotFile:
+    """A file of a snapshot: its name in the snapshot's folder, its size, and its CRC32C as eight hexadecimal digits."""
+
+    name: str
+    bytes: int
+    crc32c: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """A complete snapshot of one keyed backend.
+
+    Attributes:
+        id: the number that the user gave it.
+        path: its folder.
+        files: what it consists of, apart from the manifest.
+        key: the description of the key's schema.
+        max_parallelism, key_groups: of the backend; the range is first to last, both included.
+        tables: descriptions of the states, in the order of their table bytes.
+        metadata: what the user stored with it, such as source offsets.
+        created_ms: the wall clock when it was taken.
+        sync_ms: how long the backend stood still for it; None for a snapshot that was found on disk.
+        total_ms: how long it took in all; None likewise.
+    """
+
+    id: int
+    path: Path
+    files: tuple[SnapshotFile, ...]
+    key: dict[str, Any]
+    max_parallelism: int
+    key_groups: tuple[int, int]
+    tables: tuple[dict[str, Any], ...]
+    metadata: Any
+    created_ms: int
+    sync_ms: float | None = None
+    total_ms: float | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(file.bytes for file in self.files)
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.path)
+
+
+def encode_manifest(snapshot: Snapshot, version: str, engine: str) -> bytes:
+    body = msgspec.json.format(
+        msgspec.json.encode(
+            {
+                "id": snapshot.id,
+                "created_ms": snapshot.created_ms,
+                "sfkv": version,
+                "rocksdb": engine,
+                "key": snapshot.key,
+                "max_parallelism": snapshot.max_parallelism,
+                "key_groups": snapshot.key_groups,
+                "tables": snapshot.tables,
+                "metadata": describe_metadata(snapshot.metadata),
+                "files": [dataclasses.asdict(file) for file in snapshot.files],
+            }
+        )
+    )
+    return f"sfkv snapshot format {FORMAT} crc32 {zlib.crc32(body):08x}\n".encode() + body + b"\n"
+
+
+def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
+    """The snapshot in a folder, by its manifest; the files are not looked at.
+
+    Raises:
+        CheckpointError: if there is none.
+        CorruptionError: if the manifest is torn or altered.
+        FormatError: if it is of another format, or not sfkv's.
+    """
+    path = Path(directory) / MANIFEST_NAME
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CheckpointError(
+            f"there is no complete snapshot in {directory}: {MANIFEST_NAME} is missing", path=str(directory), code="missing"
+        ) from error
+    head, _, body = text.partition(b"\n")
+    words = head.split(b" ")
+    if words[:3] != [b"sfkv", b"snapshot", b"format"] or len(words) != 6:
+        raise FormatError(f"{path} is not a manifest of sfkv's", path=str(path), code="not_ours")
+    if words[3] != str(FORMAT).encode():
+        raise FormatError(
+            f"{path} has format {words[3].decode('ascii', 'replace')}, and this sfkv reads format {FORMAT}: "
+            "restore it with the sfkv that wrote it",
+            path=str(path),
+        )
+    body = body.removesuffix(b"\n")
+    if words[5] != f"{zlib.crc32(body):08x}".encode():
+        raise CorruptionError(f"Corruption: {path} was torn or altered: restore another snapshot", path=str(path))
+    stored = msgspec.json.decode(body)
+    return Snapshot(
+        id=stored["id"],
+        path=Path(directory),
+        files=tuple(SnapshotFile(**file) for file in stored["files"]),
+        key=stored["key"],
+        max_parallelism=stored["max_parallelism"],
+        key_groups=(stored["key_groups"][0], stored["key_groups"][1]),
+        tables=tuple(stored["tables"]),
+        metadata=parse_metadata(stored["metadata"]),
+        created_ms=stored["created_ms"],
+    )
+
+
+def check_files(snapshot: Snapshot, checksums: Sequence[tuple[int, str]]) -> None:
+    """Compares what was found, in the files' order, with what the manifest says."""
+    for file, (found_bytes, found_crc32c) in zip(snapshot.files, checksums, strict=True):
+        path = str(snapshot.path / file.name)
+        if found_bytes != file.bytes:
+            raise CorruptionError(
+                f"Corruption: {path} has {found_bytes} bytes, and the snapshot says {file.bytes}: restore another snapshot", path=path
+            )
+        if found_crc32c != file.crc32c:
+            raise CorruptionError(
+                f"Corruption: {path} has CRC32C {found_crc32c}, and the snapshot says {file.crc32c}: restore another snapshot",
+                path=path,
+            )

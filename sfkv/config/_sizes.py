@@ -1,0 +1,31 @@
+"""Sizes: bytes, or text such as "64MB", which is 64 x 2^20 bytes, as in Flink."""
+
+from __future__ import annotations
+
+import re
+
+from sfkv._errors import ConfigError
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "bytes": 1,
+    **dict.fromkeys(("k", "kb", "kib", "kibibytes"), 1 << 10),
+    **dict.fromkeys(("m", "mb", "mib", "mebibytes"), 1 << 20),
+    **dict.fromkeys(("g", "gb", "gib", "gibibytes"), 1 << 30),
+    **dict.fromkeys(("t", "tb", "tib", "tebibytes"), 1 << 40),
+}
+
+
+def parse_bytes(size: int | str, option: str) -> int:
+    """The number of bytes that ``size`` names. ``option`` is what an error calls it."""
+    if isinstance(size, int) and not isinstance(size, bool):
+        count = size
+    else:
+        match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", size.lower()) if isinstance(size, str) else None
+        if match is None or match[2] not in _UNITS:
+            raise ConfigError(f'{option} is {size!r}: pass bytes, or a text such as "64MB" (2^20 bytes each)')
+        count = int(match[1]) * _UNITS[match[2]]
+    if count < 0:
+        raise ConfigError(f"{option} is {size!r}: a size cannot be negative")
+    return count

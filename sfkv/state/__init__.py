@@ -1,0 +1,1 @@
+"""What users hold: the states of a keyed backend."""

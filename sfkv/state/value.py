@@ -1,0 +1,157 @@
+"""ValueState: one value for each key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from sfkv import _core
+from sfkv._errors import ConfigError
+from sfkv._types import KeySchema, ValueSchema
+from sfkv.checkpoint.metadata import encode_offset
+from sfkv.state.bundle import Bundle
+from sfkv.state.scan import Scan
+
+
+class ValueState:
+    """One value for each key. Made by ``keyed.value_state(name, type)``.
+
+    Absent is None; ``put(key, None)`` clears. Batches answer by position, and may repeat keys: of several writes to one the
+    last counts. Bad input raises before the first byte of a call is written, and names the row.
+
+    Cost:
+        A single call takes the GIL with it while all it needs is in memory. A batch is one call of the engine, without the
+        GIL, and costs a fraction per key of what single calls do.
+    """
+
+    def __init__(self, name: str, table: _core.Table, key: KeySchema, value: ValueSchema) -> None:
+        self._name = name
+        self._table = table
+        self._key = key
+        self._value = value
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def type(self) -> pa.DataType:
+        """What a value is in Arrow; binary where a serializer makes the bytes."""
+        return self._value.arrow
+
+    # --- One key.
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of a key, or ``default``.
+
+        Returns:
+            A Python object of the type's; a dict, or an object of the class, for a record.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+        """
+        return self._table.get(key, default)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of a key; None clears it.
+
+        Raises:
+            SchemaError, LimitError, KeyGroupError, ClosedError, BusyError, StorageError: nothing was written.
+        """
+        self._table.put(key, value)
+
+    def clear(self, key: Any) -> None:
+        """Removes the value of a key, if there is one."""
+        self._table.clear(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return self._table.contains(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self._table.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    # --- Batches.
+
+    def get_many(self, keys: Any) -> Any:
+        """The values of a batch of keys.
+
+        Args:
+            keys: an Arrow or NumPy array, or a list; for a key of several columns a record batch, table, struct array, dict
+                or tuple of columns, or a list of tuples.
+
+        Returns:
+            An Arrow array of the state's type, aligned with the keys, null where there is no value; a list of objects where
+            a serializer made them. The array owns its memory and outlives the backend.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+            LimitError: if the answer has more than 2^31 - 1 bytes in one column.
+        """
+        return self._table.get_many(keys)
+
+    def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
+        """Sets the values of a batch of keys; a null clears.
+
+        Args:
+            values: as many as keys: an Arrow or NumPy array, or a list; for records a record batch, table, struct array, dict
+                of columns, or a list of dicts or objects.
+            offset: where the source stands after this batch: anything that msgpack holds. It is stored in the same write
+                (see ``KeyedStateBackend.offset``), which then is not split and takes the memory of the whole batch once more.
+
+        Raises:
+            SchemaError, LimitError, KeyGroupError, ClosedError, BusyError: nothing was written.
+            StorageError: without an offset, pieces of ``write_batch_bytes`` may have been written, in order.
+        """
+        self._table.put_many(keys, values, encode_offset(offset))
+
+    def clear_many(self, keys: Any, *, offset: Any = None) -> None:
+        """Removes the values of a batch of keys. ``offset`` as for ``put_many``."""
+        self._table.clear_many(keys, encode_offset(offset))
+
+    def contains_many(self, keys: Any) -> pa.Array:
+        """Which of the keys have a value: a boolean array, aligned with them."""
+        return self._table.contains_many(keys)
+
+    def bundle(self, keys: Any, *, offset: Any = None) -> Bundle:
+        """A batch's rows as a plain dict, to work on at a dict's speed.
+
+        ::
+
+            with state.bundle(batch["user"]) as rows:
+                for user in users:
+                    rows[user] = (rows[user] or 0) + 1
+
+        Args:
+            keys: as for ``get_many``; the dict has each of them once, in the order in which they first appear.
+            offset: stored in the same write; see ``put_many``.
+
+        Returns:
+            A context manager. When its block ends without an exception, what changed is written, and only that.
+
+        Raises:
+            KeyError: at the end of the block, if the dict has other keys; nothing was written.
+        """
+        return Bundle(self._table, keys, encode_offset(offset))
+
+    # --- All keys.
+
+    def scan(self, *, batch_rows: int = 65536) -> Scan:
+        """All keys and values, as record batches of up to ``batch_rows`` rows, as of now."""
+        return Scan(self._table, self._key, self._value, _check_rows(batch_rows), with_values=True)
+
+    def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
+        """All keys that have a value."""
+        return Scan(self._table, self._key, self._value, _check_rows(batch_rows), with_values=False)
+
+    def __repr__(self) -> str:
+        return f"ValueState({self._name!r}, {self._value})"
+
+
+def _check_rows(batch_rows: int) -> int:
+    if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 24:
+        raise ConfigError(f"batch_rows is {batch_rows!r}: use a whole number from 1 to {1 << 24}")
+    return batch_rows
