@@ -109,7 +109,7 @@ class ColumnReader:
 
     def _check_elements(self, values: list[Any], inferred: pa.DataType, column: Column) -> None:
         """Finds what pyarrow takes in silence: text among bytes, times with a zone among those without, lost nanoseconds."""
-        if pa.types.is_binary(inferred):
+        if pa.types.is_binary(inferred) and pa.types.is_binary(column.type):
             for row, value in enumerate(values):
                 if isinstance(value, str):
                     raise self._misfit(values, row, column)

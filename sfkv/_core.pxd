@@ -53,6 +53,7 @@ cdef extern from "sfkv/slot.h" namespace "sfkv" nogil:
         size_t cache_bytes()
         size_t write_buffer_bytes()
         size_t cache_usage_bytes()
+        size_t pinned_bytes()
         size_t write_buffer_usage_bytes()
 
 

@@ -18,7 +18,7 @@ from sfkv import _errors
 from sfkv._rows cimport (
     ArrowResult, Columns, EncodeKeyHeader, FinishPresence, FinishRecord, FirstNull, KeyGroupOf, MakeBuilders, kKeyHeaderBytes,
 )
-from sfkv._status cimport Code, check
+from sfkv._status cimport Code, check, failure
 
 cdef extern from *:
     """
@@ -99,6 +99,10 @@ cdef class Slot:
         return deref(self.c_slot).cache_usage_bytes()
 
     @property
+    def pinned_bytes(self):
+        return deref(self.c_slot).pinned_bytes()
+
+    @property
     def write_buffer_usage_bytes(self):
         return deref(self.c_slot).write_buffer_usage_bytes()
 
@@ -112,7 +116,7 @@ cdef class Store:
     """One database in one directory."""
 
     def __init__(self, str path, Slot slot, *, bint create=True, bint recover=False,
-                 size_t write_batch_bytes, size_t read_chunk_keys=64):
+                 size_t write_batch_bytes, size_t read_chunk_keys):
         cdef CStoreOptions options
         cdef CStatus status
         options.path = os.fsencode(path)
@@ -172,25 +176,29 @@ cdef class Store:
             status = deref(self.c_store).Flush()
         check(status, self.context, "flush")
 
-    def reserved_rows(self):
-        """The store's own rows, as a dict of bytes."""
+    def read_range(self, bytes first, bytes bound):
+        """The rows whose encoded keys lie between two, the second left out, as a dict of bytes. For few rows: all are copied."""
         cdef CCall call
         cdef vector[string] keys
         cdef vector[string] values
         cdef CStatus status
-        cdef string_view first = string_view(b"\xff\xff\x00", 3)
-        cdef string_view bound = string_view(b"\xff\xff\x04", 3)
-        self.enter(&call, self.context, "open")
+        cdef string_view c_first = view(first)
+        cdef string_view c_bound = view(bound)
+        self.enter(&call, self.context, "read_range")
         with nogil:
-            status = deref(self.c_store).ReadRange(first, bound, &keys, &values)
-        check(status, self.context, "open")
+            status = deref(self.c_store).ReadRange(c_first, c_bound, &keys, &values)
+        check(status, self.context, "read_range")
         return dict(zip(keys, values))
+
+    def reserved_rows(self):
+        """The store's own rows."""
+        return self.read_range(STORE_ROW, RESERVED_BOUND)
 
     def put_reserved_row(self, bytes key, bytes value):
         cdef CCall call
         cdef CStatus status
-        cdef string_view k = string_view(key, len(key))
-        cdef string_view v = string_view(value, len(value))
+        cdef string_view k = view(key)
+        cdef string_view v = view(value)
         self.enter(&call, self.context, "register")
         with nogil:
             status = deref(self.c_store).table().Put(k, v, True)
@@ -307,10 +315,7 @@ cdef class Table:
         cdef int64_t absent = FirstNull(columns.rows)
         cdef CStatus status
         if absent >= 0:
-            raise _errors.SchemaError(
-                f"row {absent} of the keys is None, and a key cannot be [state {self.context.state!r}, {operation}]",
-                operation=operation, state=self.context.state, row=absent,
-            )
+            raise failure(_errors.SchemaError, "a key cannot be None", self.context, operation, absent)
         with nogil:
             status = batch.Encode(self.keys.codec, columns.views, self.id, self.store.max_parallelism, self.store.range)
             if status.ok():
@@ -366,11 +371,8 @@ cdef class Table:
         self.read_keys(keys, &batch, "put_many")
         cdef Columns columns = self.values.read(values)
         if <size_t>columns.rows.length() != batch.size():
-            raise _errors.SchemaError(
-                f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key "
-                f"[state {self.context.state!r}, put_many]",
-                operation="put_many", state=self.context.state,
-            )
+            cause = f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key"
+            raise failure(_errors.SchemaError, cause, self.context, "put_many")
         self.store.enter(&call, self.context, "put_many")
         with nogil:
             status = deref(self.store.c_store).table().PutColumns(
@@ -503,9 +505,7 @@ cdef class Scan:
         cdef ArrowResult values = ArrowResult(self.table.values.schema.record_arrow)
         cdef shared_ptr[CScan] c_scan = self.c_scan  # close() may be called while this runs
         if c_scan.get() == NULL:
-            raise _errors.ClosedError(
-                f"the scan has ended [state {self.table.context.state!r}]", operation="scan", state=self.table.context.state
-            )
+            raise failure(_errors.ClosedError, "the scan has ended", self.table.context, "scan")
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:
             status = deref(c_scan).Next(&count, &keys.array, &values.array)

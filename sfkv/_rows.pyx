@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._columns import ColumnReader
-from sfkv._status cimport check
+from sfkv._status cimport check, failure
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -229,6 +229,28 @@ cdef class KeyRows:
         cdef HashKind hash = HashKind.kJava if schema.hash == "java" else HashKind.kMurmur
         self.codec = CKeyCodec(make_columns(self.cells), schema.is_record, hash)
 
+    def row_of(self, key):
+        """The key row of one key, as bytes."""
+        cdef CByteBuffer row
+        cdef int32_t hash = 0
+        self.encode(key, &row, &hash, Context(key_columns=[column.name for column in self.schema.columns]), "encode")
+        return row.data()[:row.size()]
+
+    def rows_of(self, keys):
+        """The key rows of a batch of keys, as a list of bytes."""
+        cdef Columns columns = self.read(keys)
+        cdef CByteBuffer row
+        rows = []
+        for i in range(len(columns)):
+            row.Clear()
+            self.codec.EncodeRow(columns.views, i, row.Extend(self.codec.RowBytes(columns.views, i)))
+            rows.append(row.data()[:row.size()])
+        return rows
+
+    def key_of(self, bytes row):
+        """The key that a key row stands for."""
+        return self.decode(string_view(row, len(row)))
+
     cdef Columns read(self, object batch):
         return read_array(self.reader.read(batch), self.codec.columns(), self.is_record)
 
@@ -238,7 +260,7 @@ cdef class KeyRows:
         cdef Columns columns
         if not self.encode_exact(key, out, hash):
             if key is None:
-                raise _errors.SchemaError("a key cannot be None", operation=operation, state=context.state)
+                raise failure(_errors.SchemaError, "a key cannot be None", context, operation)
             out.Truncate(begin)
             columns = self.read([key])
             check_nulls(columns, self.cells, context, operation)
@@ -310,10 +332,8 @@ cdef int check_nulls(Columns columns, tuple cells, Context context, str operatio
     """Refuses nulls of a batch of one key where the schema has none."""
     for i in range(len(cells)):
         if not (<Cell>cells[i]).nullable and columns.views[i].IsNull(0):
-            raise _errors.SchemaError(
-                f"column {context.key_columns[i]!r} of the key is null, and may not be",
-                operation=operation, state=context.state, column=context.key_columns[i],
-            )
+            name = context.key_columns[i]
+            raise failure(_errors.SchemaError, f"column {name!r} of the key is null, and may not be", context, operation, None, name)
     return 0
 
 
@@ -329,6 +349,27 @@ cdef class ValueRows:
             self.dumps = schema.serializer.dumps
             self.loads = schema.serializer.loads
         self.make = schema.make
+
+    def row_of(self, value):
+        """The row of one value, as bytes."""
+        cdef CByteBuffer row
+        self.encode(value, &row, Context(value_columns=self.names), "encode")
+        return row.data()[:row.size()]
+
+    def rows_of(self, values):
+        """The rows of a batch of values, as a list of bytes."""
+        cdef Columns columns = self.read(values)
+        cdef CByteBuffer row
+        rows = []
+        for i in range(len(columns)):
+            row.Clear()
+            self.codec.EncodeRow(columns.views, i, row.Extend(self.codec.RowBytes(columns.views, i)))
+            rows.append(row.data()[:row.size()])
+        return rows
+
+    def value_of(self, bytes row):
+        """The value that a row stands for."""
+        return self.decode(string_view(row, len(row)))
 
     cdef Columns read(self, object batch):
         if self.dumps is not None:
@@ -354,17 +395,12 @@ cdef class ValueRows:
             columns = self.read([value])
             for i in range(len(self.cells)):
                 if not (<Cell>self.cells[i]).nullable and columns.views[i].IsNull(0):
-                    raise _errors.SchemaError(
-                        f"column {self.names[i]!r} of the value is null, and may not be",
-                        operation=operation, state=context.state, column=self.names[i],
-                    )
+                    cause = f"column {self.names[i]!r} of the value is null, and may not be"
+                    raise failure(_errors.SchemaError, cause, context, operation, None, self.names[i])
             self.codec.EncodeRow(columns.views, 0, out.Extend(self.codec.RowBytes(columns.views, 0)))
         if out.size() - begin > kMaxValueBytes:
-            raise _errors.LimitError(
-                f"the value takes {out.size() - begin} bytes, and a value may take at most {kMaxValueBytes}: "
-                "split it over several keys",
-                operation=operation, state=context.state,
-            )
+            cause = f"the value takes {out.size() - begin} bytes, and a value may take at most {kMaxValueBytes}: split it over several keys"
+            raise failure(_errors.LimitError, cause, context, operation)
         return 0
 
     cdef int encode_plain(self, object value, CByteBuffer* out) except -1:

@@ -41,3 +41,4 @@ cdef class Context:
 
 
 cdef int check(const CStatus& status, Context context, str operation, str role=*) except -1
+cdef object failure(object cls, str cause, Context context, str operation, object row=*, object column=*)

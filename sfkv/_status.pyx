@@ -48,21 +48,22 @@ cdef int check(const CStatus& status, Context context, str operation, str role=N
     if status.column() >= 0:
         names = context.key_columns if role == "key" else context.value_columns
         column = names[status.column()] if status.column() < len(names) else None
-    error = cls(
-        sentence(cause, context.state, operation, role, row, column),
-        operation=operation, path=context.path, code=code, state=context.state, row=row, column=column,
-    )
+    if cause.startswith("is null"):
+        cause = f"the {role or 'value'} {cause}" if column is None else f"column {column!r} of the {role or 'value'} {cause}"
+    error = failure(cls, cause, context, operation, row, column)
+    error.code = code
     if status.code() == Code.kMissing:
         error.errno = errno.ENOENT
     raise error
 
 
-def sentence(cause, state, operation, role, row, column):
-    """The cause first, so that RocksDB's own text is found at the start; then where it was."""
-    if cause.startswith("is null"):
-        cause = f"the {role or 'value'} {cause}" if column is None else f"column {column!r} of the {role or 'value'} {cause}"
-    where = [f"state {state!r}"] if state is not None else []
+cdef object failure(object cls, str cause, Context context, str operation, object row=None, object column=None):
+    """An exception that says the cause first, so that RocksDB's own text is found at the start; then where it was."""
+    where = [f"state {context.state!r}"] if context.state is not None else []
     where.append(operation)
     if row is not None:
         where.append(f"row {row}")
-    return f"{cause} [{', '.join(where)}]"
+    return cls(
+        f"{cause} [{', '.join(where)}]",
+        operation=operation, path=context.path, state=context.state, row=row, column=column,
+    )

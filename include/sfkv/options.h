@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sfkv/background.h"
 #include "sfkv/slot.h"
 
 namespace sfkv {
@@ -32,6 +33,7 @@ inline rocksdb::BlockBasedTableOptions MakeTableOptions(const Slot& slot) {
 
 inline rocksdb::Options MakeOptions(const Slot& slot) {
   rocksdb::Options options;
+  options.env = BackgroundEnv::OfThisProcess();     // threads that a forked child does not inherit
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(MakeTableOptions(slot)));
 
   // Memtables. The slot's manager decides when to flush; this is the most that one may hold.

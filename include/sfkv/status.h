@@ -1,6 +1,6 @@
 // What a call of the core returns: nothing, or a code by which the caller can act, a sentence, and where in the batch it was.
 //
-// The codes are mapped to Python's exceptions in one place (sfkv/_core.pyx). RocksDB's own statuses become one of these in
+// The codes are mapped to Python's exceptions in one place (sfkv/_status.pyx). RocksDB's own statuses become one of these in
 // rocksdb_compat.h, with RocksDB's text at the start of the message.
 #pragma once
 

@@ -104,21 +104,17 @@ class Store {
     env->UnlockFile(lock);
     SFKV_RETURN_IF_ERROR(status);
 
-    auto opened = std::shared_ptr<Store>(new Store(options, std::move(slot)));
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status result = rocksdb::DB::Open(MakeOptions(*opened->slot_), path, &db);
+    const rocksdb::Status result = rocksdb::DB::Open(MakeOptions(*slot), path, &db);
     if (!result.ok()) {
-      // What could not be opened was not written to: the marker goes back to what it said.
       if (IsHeld(result)) return Held(path);
+      // What could not be opened was not written to: the marker goes back to what it said.
       if (marker.state == "clean") WriteMarker(path, "clean");
       return FromRocksDB(result);
     }
-    opened->db_.reset(db);
-    opened->table_ = Table(db, options);
-    opened->was_unclean_ = marker.state == "open";
-    SFKV_RETURN_IF_ERROR(WriteMarker(path, "open"));
-    *store = std::move(opened);
-    return Status::OK();
+    LetForkedChildrenExit();
+    store->reset(new Store(options, std::move(slot), db, marker.state == "open"));
+    return marker.state == "new" ? WriteMarker(path, "open") : Status::OK();
   }
 
   // Ends the children and closes the database: after a flush, and marked clean; or, with discard, as it is, so that it
@@ -143,6 +139,7 @@ class Store {
     table_ = Table();
     status = FromRocksDB(db_->Close());
     db_.reset();
+    slot_.reset();
     lifetime_.FinishClose(true);
     return status;
   }
@@ -193,7 +190,8 @@ class Store {
   size_t open_scans() const { return scans_->count(); }
 
  private:
-  Store(const StoreOptions& options, std::shared_ptr<Slot> slot) : options_(options), slot_(std::move(slot)) {}
+  Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, bool was_unclean)
+      : options_(options), slot_(std::move(slot)), db_(db), table_(db, options), was_unclean_(was_unclean) {}
 
   // Makes or finds the directory, and sees that it is a store of this format or empty.
   static Status PrepareDirectory(const StoreOptions& options) {
@@ -254,7 +252,7 @@ class Store {
   std::shared_ptr<Slot> slot_;  // before db_: the cache must outlive the database
   std::unique_ptr<rocksdb::DB> db_;
   Table table_;
-  bool was_unclean_ = false;
+  bool was_unclean_;
   std::shared_ptr<OpenScans> scans_ = std::make_shared<OpenScans>();
 };
 

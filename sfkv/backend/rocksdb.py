@@ -27,15 +27,19 @@ class EmbeddedRocksDBStateBackend:
 
     Args:
         write_batch_bytes: where the writes of one call are split; bytes or "2MB".
+        read_chunk_keys: how many keys of a batch the engine reads at a time; the blocks it needs for them stay pinned.
 
     Raises:
         ConfigError: naming the option.
     """
 
-    def __init__(self, *, write_batch_bytes: int | str = "2MB") -> None:
+    def __init__(self, *, write_batch_bytes: int | str = "2MB", read_chunk_keys: int = 64) -> None:
         self._write_batch_bytes = parse_bytes(write_batch_bytes, "write_batch_bytes")
         if self._write_batch_bytes < 1:
             raise ConfigError(f"write_batch_bytes is {write_batch_bytes!r}: use 1 or more")
+        if isinstance(read_chunk_keys, bool) or not isinstance(read_chunk_keys, int) or not 1 <= read_chunk_keys <= 1 << 20:
+            raise ConfigError(f"read_chunk_keys is {read_chunk_keys!r}: use a whole number from 1 to {1 << 20}")
+        self._read_chunk_keys = read_chunk_keys
 
     def open(
         self,
@@ -131,7 +135,12 @@ class EmbeddedRocksDBStateBackend:
         if is_new and create and key is None:
             raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one")
         store = _core.Store(
-            str(path.absolute()), slot._native, create=create, recover=recover, write_batch_bytes=self._write_batch_bytes
+            str(path.absolute()),
+            slot._native,
+            create=create,
+            recover=recover,
+            write_batch_bytes=self._write_batch_bytes,
+            read_chunk_keys=self._read_chunk_keys,
         )
         try:
             schema = _agree(store, key, max_parallelism, key_groups)

@@ -1,0 +1,126 @@
+// RocksDB's background threads, in pools that are ours rather than the process-wide default.
+//
+// The default pools live in a static object whose destructor joins its threads. In a forked child these threads do not
+// exist, though the pools believe so: flushes would wait for ever, and so would the exit. Here each process makes its
+// pools when it first opens a store, and never destroys them; idle threads do not hinder an exit. Thread-safe.
+#pragma once
+
+#include <rocksdb/threadpool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "sfkv/lifetime.h"
+#include "sfkv/rocksdb_compat.h"
+
+namespace sfkv {
+
+// Engines before 9 have one more static object with a thread, a timer, which sfkv cannot replace: its destructor waits for
+// ever in a forked child. To be called when a database is open: what is registered then runs before that destructor, and
+// lets such a child end as multiprocessing's children do, without the destructors of static objects.
+inline void LetForkedChildrenExit() {
+#if ROCKSDB_MAJOR < 9 && defined(__GLIBC__)
+  static const int registered = on_exit(
+      [](int status, void* parent) {
+        if (::getpid() == static_cast<pid_t>(reinterpret_cast<intptr_t>(parent))) return;
+        std::fflush(nullptr);
+        ::_exit(status);
+      },
+      reinterpret_cast<void*>(static_cast<intptr_t>(::getpid())));
+  static_cast<void>(registered);
+#endif
+}
+
+class BackgroundEnv : public rocksdb::EnvWrapper {
+ public:
+  // The one of this process. Not freed: databases use it until the process ends.
+  static BackgroundEnv* OfThisProcess() {
+    static std::atomic<BackgroundEnv*> current{nullptr};
+    BackgroundEnv* env = current.load(std::memory_order_acquire);
+    while (env == nullptr || env->fork_.InChild()) {
+      auto made = std::unique_ptr<BackgroundEnv>(new BackgroundEnv);
+      if (current.compare_exchange_strong(env, made.get(), std::memory_order_acq_rel)) env = made.release();
+    }
+    return env;
+  }
+
+  void Schedule(void (*function)(void*), void* argument, Priority priority, void* tag, void (*unschedule)(void*)) override {
+    Pool& pool = pools_[priority];
+    {
+      std::lock_guard<std::mutex> guard(pool.mutex);
+      pool.jobs.push_back({function, argument, tag, unschedule});
+    }
+    pool.threads->SubmitJob([&pool] { RunNext(&pool); });
+  }
+
+  // Takes back the jobs of "tag" that have not begun.
+  int UnSchedule(void* tag, Priority priority) override {
+    Pool& pool = pools_[priority];
+    std::deque<Job> taken;
+    {
+      std::lock_guard<std::mutex> guard(pool.mutex);
+      std::deque<Job> kept;
+      for (const Job& job : pool.jobs) (job.tag == tag ? taken : kept).push_back(job);
+      pool.jobs.swap(kept);
+    }
+    for (const Job& job : taken) {
+      if (job.unschedule != nullptr) job.unschedule(job.argument);
+    }
+    return static_cast<int>(taken.size());
+  }
+
+  unsigned int GetThreadPoolQueueLen(Priority priority) const override {
+    const Pool& pool = pools_[priority];
+    std::lock_guard<std::mutex> guard(pool.mutex);
+    return static_cast<unsigned int>(pool.jobs.size());
+  }
+
+  void SetBackgroundThreads(int count, Priority priority) override { pools_[priority].threads->SetBackgroundThreads(count); }
+  int GetBackgroundThreads(Priority priority) override { return pools_[priority].threads->GetBackgroundThreads(); }
+  void IncBackgroundThreadsIfNeeded(int count, Priority priority) override {
+    std::lock_guard<std::mutex> guard(pools_[priority].mutex);
+    if (GetBackgroundThreads(priority) < count) SetBackgroundThreads(count, priority);
+  }
+  int ReserveThreads(int count, Priority priority) override { return pools_[priority].threads->ReserveThreads(count); }
+  int ReleaseThreads(int count, Priority priority) override { return pools_[priority].threads->ReleaseThreads(count); }
+  void LowerThreadPoolIOPriority(Priority) override {}
+  void LowerThreadPoolCPUPriority(Priority) override {}
+  rocksdb::Status LowerThreadPoolCPUPriority(Priority, rocksdb::CpuPriority) override { return rocksdb::Status::NotSupported(); }
+
+ private:
+  struct Job {
+    void (*function)(void*);
+    void* argument;
+    void* tag;
+    void (*unschedule)(void*);
+  };
+  struct Pool {
+    mutable std::mutex mutex;
+    std::deque<Job> jobs;
+    std::unique_ptr<rocksdb::ThreadPool> threads{rocksdb::NewThreadPool(0)};
+  };
+
+  BackgroundEnv() : EnvWrapper(rocksdb::Env::Default()) {}
+
+  // A pool's threads are sent once for each job; one that was taken back leaves nothing to do.
+  static void RunNext(Pool* pool) {
+    Job job;
+    {
+      std::lock_guard<std::mutex> guard(pool->mutex);
+      if (pool->jobs.empty()) return;
+      job = pool->jobs.front();
+      pool->jobs.pop_front();
+    }
+    job.function(job.argument);
+  }
+
+  ForkGuard fork_;
+  std::array<Pool, rocksdb::Env::Priority::TOTAL> pools_;
+};
+
+}  // namespace sfkv

@@ -1,0 +1,322 @@
+"""Snapshots into a folder, and stores made from them."""
+
+import concurrent.futures
+import json
+import os
+import shutil
+import zlib
+
+import pytest
+
+import sfkv
+from sfkv import _core
+from sfkv.checkpoint import local
+
+BACKEND = sfkv.EmbeddedRocksDBStateBackend()
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return tmp_path / "snapshots"
+
+
+def fill(keyed, first, last):
+    keyed.value_state("v", int).put_many([f"k{i}" for i in range(first, last)], list(range(first, last)))
+
+
+def rows_of(keyed):
+    return {row["key"]: row["value"] for row in keyed.value_state("v", int).scan().to_arrow().to_pylist()}
+
+
+def numbers(first, last):
+    return {f"k{i}": i for i in range(first, last)}
+
+
+def test_a_snapshot_holds_the_rows_as_of_its_call_and_work_goes_on(keyed, storage, tmp_path):
+    fill(keyed, 0, 1000)
+    future = keyed.snapshot(1, storage, metadata={"offset": 1000})
+    assert isinstance(future, concurrent.futures.Future)
+    fill(keyed, 1000, 2000)
+    keyed.value_state("v", int).clear("k7")
+    taken = future.result()
+    assert (taken.id, taken.path, taken.metadata) == (1, storage / "chk-1", {"offset": 1000})
+    assert taken.bytes == sum(file.stat().st_size for file in taken.path.iterdir() if file.name != "SNAPSHOT")
+    assert 0 < taken.sync_ms <= taken.total_ms
+    with BACKEND.restore(tmp_path / "restored", taken) as restored:
+        assert rows_of(restored) == numbers(0, 1000)
+        assert restored.restored_from.metadata == {"offset": 1000}
+        fill(restored, 5000, 6000)
+        assert rows_of(restored) == {**numbers(0, 1000), **numbers(5000, 6000)}
+    assert rows_of(keyed) == {key: value for key, value in numbers(0, 2000).items() if key != "k7"}
+    assert keyed.restored_from is None
+
+
+def test_the_restored_store_is_a_store_of_its_own(keyed, storage, tmp_path):
+    """Linked files are shared, and never written: neither store, nor a second restore, sees the other's writes."""
+    fill(keyed, 0, 3000)
+    keyed.snapshot(1, storage).result()
+    with BACKEND.restore(tmp_path / "one", storage / "chk-1") as one:
+        fill(one, 3000, 4000)
+        one.value_state("v", int).clear_many([f"k{i}" for i in range(0, 3000, 2)])
+        one.snapshot(2, storage).result()
+    keyed.close()
+    shutil.rmtree(keyed.path)
+    with sfkv.open(tmp_path / "one") as one:
+        assert len(rows_of(one)) == 2500
+    with BACKEND.restore(tmp_path / "two", [storage / "chk-1"]) as two:
+        assert rows_of(two) == numbers(0, 3000)
+    with BACKEND.restore(tmp_path / "three", str(storage / "chk-2")) as three:
+        assert len(rows_of(three)) == 2500
+
+
+def test_table_files_are_hard_links_and_the_rest_copies(keyed, storage, tmp_path):
+    fill(keyed, 0, 1000)
+    taken = keyed.snapshot(1, storage).result()
+    with BACKEND.restore(tmp_path / "restored", taken):
+        for file in taken.files:
+            original = taken.path / file.name
+            here = tmp_path / "restored" / file.name
+            if file.name.endswith(".sst"):
+                assert original.samefile(here)
+                assert original.samefile(tmp_path / "store" / file.name)
+            elif here.exists():
+                assert not original.samefile(here)
+
+
+def test_sizes_and_checksums_in_the_manifest_are_those_of_the_files(keyed, storage):
+    fill(keyed, 0, 1000)
+    taken = keyed.snapshot(1, storage).result()
+    assert {file.name for file in taken.files} == {path.name for path in taken.path.iterdir()} - {"SNAPSHOT"}
+    for file in taken.files:
+        size, crc32c = _core.checksum_file(taken.path / file.name)
+        assert (file.bytes, file.crc32c) == (size, crc32c.lower())
+
+
+def test_checksums_are_crc32c(tmp_path):
+    (tmp_path / "f").write_bytes(b"123456789")
+    assert _core.checksum_file(tmp_path / "f") == (9, "E3069283")  # the published check value
+
+
+def test_metadata_comes_back_as_it_was(keyed, storage):
+    given = [None, 7, "x", {"a": [1, 2.5, None]}, {0: 100, 1: 250}, b"bytes", [b"a", {1: b"b"}]]
+    for id, metadata in enumerate(given):
+        keyed.snapshot(id, storage, metadata=metadata).result()
+    assert [snapshot.metadata for snapshot in sfkv.list_snapshots(storage)] == given
+
+
+def test_metadata_that_cannot_be_stored_is_refused_before_anything_happens(keyed, storage):
+    with pytest.raises(sfkv.SchemaError, match="metadata"):
+        keyed.snapshot(1, storage, metadata=object())
+    assert not storage.exists()
+
+
+@pytest.mark.parametrize("id", [-1, 1.5, "1", True, None, 1 << 63])
+def test_bad_ids_are_refused(keyed, storage, id):
+    with pytest.raises(sfkv.ConfigError, match="id"):
+        keyed.snapshot(id, storage)
+
+
+def test_an_id_is_used_once(keyed, storage):
+    fill(keyed, 0, 10)
+    taken = keyed.snapshot(1, storage).result()
+    before = {path.name: path.read_bytes() for path in taken.path.iterdir()}
+    with pytest.raises(sfkv.CheckpointError, match="another id") as raised:
+        keyed.snapshot(1, storage)
+    assert raised.value.code == "exists"
+    assert {path.name: path.read_bytes() for path in taken.path.iterdir()} == before
+
+
+def test_what_an_unfinished_attempt_left_is_no_snapshot_and_is_replaced(keyed, storage, tmp_path):
+    fill(keyed, 0, 10)
+    keyed.snapshot(1, storage).result()
+    for name in ("chk-2", "chk-2.tmp"):
+        (storage / name).mkdir()
+        (storage / name / "000007.sst").write_text("half")
+    assert [snapshot.id for snapshot in sfkv.list_snapshots(storage)] == [1]
+    with pytest.raises(sfkv.CheckpointError, match="SNAPSHOT is missing"):
+        BACKEND.restore(tmp_path / "r", storage / "chk-2")
+    keyed.snapshot(2, storage).result()
+    assert [snapshot.id for snapshot in sfkv.list_snapshots(storage)] == [1, 2]
+    with BACKEND.restore(tmp_path / "r", storage / "chk-2") as restored:
+        assert rows_of(restored) == numbers(0, 10)
+
+
+def test_snapshots_are_listed_by_number_and_other_folders_passed_over(keyed, storage):
+    for id in (10, 9, 100):
+        keyed.snapshot(id, storage).result()
+    for name in ("chk-", "chk-x", "other", "chk-7"):
+        (storage / name).mkdir()
+    assert [snapshot.id for snapshot in sfkv.list_snapshots(storage)] == [9, 10, 100]
+    assert sfkv.list_snapshots(storage / "nowhere") == []
+
+
+def test_an_empty_backend_has_a_snapshot(keyed, storage, tmp_path):
+    keyed.snapshot(0, storage).result()
+    with BACKEND.restore(tmp_path / "r", storage / "chk-0", key=str, key_groups=(0, 127)) as restored:
+        assert restored.states == {}
+
+
+def test_close_waits_for_snapshots(tmp_path, storage):
+    with sfkv.open(tmp_path / "s", key=str) as keyed:
+        fill(keyed, 0, 1000)
+        futures = [keyed.snapshot(id, storage) for id in range(5)]
+    assert all(future.done() for future in futures)
+    assert [snapshot.id for snapshot in sfkv.list_snapshots(storage)] == [0, 1, 2, 3, 4]
+
+
+# --- Failures: nothing half-written is left, and work goes on.
+
+
+def test_a_folder_that_cannot_be_made_is_a_checkpoint_error(keyed, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(sfkv.CheckpointError) as raised:
+        keyed.snapshot(1, tmp_path / "file" / "below")
+    assert raised.value.__cause__ is not None
+    fill(keyed, 0, 10)
+    assert rows_of(keyed) == numbers(0, 10)
+
+
+@pytest.mark.parametrize("step", ["write_durably", "checksum", "sync"])
+def test_a_failure_after_the_links_leaves_nothing(keyed, storage, monkeypatch, step):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    fill(keyed, 0, 10)
+    with monkeypatch.context() as patch:
+        if step == "write_durably":
+            patch.setattr(local, "write_durably", fail)
+        else:
+            patch.setattr(local._core, "checksum_file" if step == "checksum" else "sync_directory", fail)
+        future = keyed.snapshot(1, storage)
+        with pytest.raises(sfkv.CheckpointError, match="snapshot 1 was not taken: .*No space"):
+            future.result()
+    assert list(storage.iterdir()) == []
+    keyed.snapshot(1, storage).result()
+    assert [snapshot.id for snapshot in sfkv.list_snapshots(storage)] == [1]
+
+
+# --- Snapshots that are refused, by the name of the file; nothing local is touched.
+
+
+@pytest.fixture
+def snapshot(keyed, storage):
+    fill(keyed, 0, 2000)
+    return keyed.snapshot(1, storage, metadata={"offset": 5}).result()
+
+
+def refuse(snapshot, tmp_path, error, match):
+    with pytest.raises(error, match=match) as raised:
+        BACKEND.restore(tmp_path / "restored", snapshot.path)
+    assert not (tmp_path / "restored").exists()
+    assert not (tmp_path / "restored.restoring").exists()
+    return raised.value
+
+
+@pytest.mark.parametrize("damage", ["missing", "torn", "longer", "altered", "empty", "a folder"])
+@pytest.mark.parametrize("kind", [".sst", "MANIFEST-", "CURRENT", "OPTIONS-"])
+def test_a_damaged_file_is_named(snapshot, tmp_path, kind, damage):
+    path = next(path for path in snapshot.path.iterdir() if kind in path.name)
+    content = path.read_bytes()
+    path.unlink()  # not in place: the store's own file is the same inode
+    if damage == "torn":
+        path.write_bytes(content[:-1])
+    elif damage == "longer":
+        path.write_bytes(content + b"x")
+    elif damage == "altered":
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "a folder":
+        path.mkdir()
+    error = refuse(snapshot, tmp_path, sfkv.CorruptionError, path.name)
+    assert error.path == str(path)
+
+
+def test_an_altered_or_torn_manifest_is_named(snapshot, tmp_path):
+    path = snapshot.path / "SNAPSHOT"
+    content = path.read_bytes()
+    for damaged in (content[:-5], content.replace(b'"max_parallelism": 128', b'"max_parallelism": 129'), content[:60]):
+        path.write_bytes(damaged)
+        assert refuse(snapshot, tmp_path, sfkv.CorruptionError, "SNAPSHOT").path == str(path)
+        with pytest.raises(sfkv.CorruptionError, match="SNAPSHOT"):
+            sfkv.list_snapshots(snapshot.path.parent)
+    path.write_bytes(b"something else")
+    assert refuse(snapshot, tmp_path, sfkv.FormatError, "not a manifest").code == "not_ours"
+    path.write_bytes(b"")
+    refuse(snapshot, tmp_path, sfkv.FormatError, "not a manifest")
+    path.write_bytes(content.replace(b"format 1", b"format 2"))
+    assert refuse(snapshot, tmp_path, sfkv.FormatError, "format 2.*format 1").code == "format"
+    path.unlink()
+    assert refuse(snapshot, tmp_path, sfkv.CheckpointError, "missing").code == "missing"
+
+
+def test_a_file_name_that_leaves_the_folder_is_refused(snapshot, tmp_path):
+    path = snapshot.path / "SNAPSHOT"
+    head, _, body = path.read_bytes().partition(b"\n")
+    manifest = json.loads(body)
+    manifest["files"][0]["name"] = "../../outside.sst"
+    body = json.dumps(manifest).encode()
+    path.write_bytes(b" ".join([*head.split(b" ")[:-1], f"{zlib.crc32(body):08x}".encode()]) + b"\n" + body)
+    refuse(snapshot, tmp_path, sfkv.CorruptionError, "outside.sst")
+
+
+def test_another_key_or_range_is_refused_and_shows_both(snapshot, tmp_path):
+    with pytest.raises(sfkv.SchemaError, match="utf8.*int64"):
+        BACKEND.restore(tmp_path / "r", snapshot, key=int)
+    with pytest.raises(sfkv.KeyGroupError, match="0 to 127.*0 to 63"):
+        BACKEND.restore(tmp_path / "r", snapshot, key_groups=(0, 63))
+    with pytest.raises(sfkv.ConfigError, match="2 snapshots"):
+        BACKEND.restore(tmp_path / "r", [snapshot, snapshot])
+    with pytest.raises(sfkv.ConfigError, match="0 snapshots"):
+        BACKEND.restore(tmp_path / "r", [])
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_target_that_is_not_empty_is_refused_and_untouched(snapshot, tmp_path):
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "mine").write_text("mine")
+    with pytest.raises(sfkv.CheckpointError, match="not empty"):
+        BACKEND.restore(tmp_path / "r", snapshot)
+    assert [path.name for path in (tmp_path / "r").iterdir()] == ["mine"]
+    with pytest.raises(sfkv.CheckpointError, match="not empty"):
+        BACKEND.restore(tmp_path / "r" / "mine", snapshot)
+    (tmp_path / "r" / "mine").unlink()
+    with BACKEND.restore(tmp_path / "r", snapshot) as restored:
+        assert len(rows_of(restored)) == 2000
+
+
+def test_a_restore_that_was_killed_half_way_is_begun_anew(snapshot, tmp_path):
+    (tmp_path / "r.restoring").mkdir()
+    (tmp_path / "r.restoring" / "000001.sst").write_text("half")
+    with BACKEND.restore(tmp_path / "r", snapshot) as restored:
+        assert len(rows_of(restored)) == 2000
+    assert not (tmp_path / "r.restoring").exists()
+
+
+def test_a_restore_that_fails_half_way_leaves_nothing(snapshot, tmp_path, monkeypatch):
+    def fail(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(sfkv.CheckpointError, match="No space"):
+        BACKEND.restore(tmp_path / "r", snapshot)
+    assert not (tmp_path / "r").exists()
+    assert not (tmp_path / "r.restoring").exists()
+
+
+def test_across_file_systems_files_are_copied(snapshot, tmp_path, monkeypatch):
+    def fail(source, target):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", fail)
+    with BACKEND.restore(tmp_path / "r", snapshot) as restored:
+        assert len(rows_of(restored)) == 2000
+
+
+def test_ranges_and_parallelism_come_back(tmp_path, storage):
+    with BACKEND.open(tmp_path / "s", key={"a": str, "b": int | None}, max_parallelism=10, key_groups=(2, 5)) as keyed:
+        taken = keyed.snapshot(3, storage).result()
+        assert (taken.max_parallelism, taken.key_groups) == (10, (2, 5))
+    with BACKEND.restore(tmp_path / "r", taken) as restored:
+        assert (restored.max_parallelism, restored.key_groups) == (10, (2, 5))
+        assert "a: utf8 not null, b: int64" in repr(restored)

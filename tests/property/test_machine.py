@@ -1,0 +1,202 @@
+"""A state machine: random operations on sfkv and on the dict model, which must agree after each."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+import sfkv
+from tests.model import ModelBackend
+
+
+@dataclasses.dataclass
+class Seen:
+    n: int
+    label: str | None
+    raw: bytes
+
+
+# Keys that collide in their first bytes, are empty, hold zero bytes, or are beginnings of one another.
+TEXT_KEYS = st.sampled_from(["", "\0", "\0\0", "a", "a\0", "aa", "ab", "b", "x" * 50, "x" * 50 + "y", "ü", "\uffff", "\U0001f600"])
+INT_KEYS = st.sampled_from([0, 1, -1, 255, 256, 2**31, -(2**31), 2**63 - 1, -(2**63)]) | st.integers(-50, 50)
+COMPOSITE_KEYS = st.tuples(TEXT_KEYS, st.none() | INT_KEYS)
+KEYS = {"text": (str, TEXT_KEYS), "int": (int, INT_KEYS), "composite": ({"a": str, "b": int | None}, COMPOSITE_KEYS)}
+
+VALUES = {
+    "int": (int, st.integers(-(2**63), 2**63 - 1)),
+    "text": (str, st.text(st.characters(exclude_categories=["Cs"]), max_size=20)),
+    "record": (
+        Seen,
+        st.builds(
+            Seen,
+            st.integers(-(2**63), 2**63 - 1),
+            st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+            st.binary(max_size=5),
+        ),
+    ),
+    "object": (object, st.recursive(st.integers(-5, 5) | st.text("ab", max_size=3), lambda inner: st.lists(inner, max_size=3), max_leaves=5)),
+}
+NAMES = sorted(VALUES)
+
+# Settings that must not change any answer: where writes are split, and how many keys one read of the engine takes.
+CONFIGURATIONS = [("2MB", 64), (1, 1), (100, 3)]
+
+
+class Machine(RuleBasedStateMachine):
+    snapshots = Bundle("snapshots")
+
+    @initialize(kind=st.sampled_from(sorted(KEYS)), configuration=st.sampled_from(CONFIGURATIONS), parallelism=st.sampled_from([1, 3, 128]))
+    def begin(self, kind, configuration, parallelism):
+        self.folder = Path(tempfile.mkdtemp(prefix="sfkv-machine-"))
+        self.key, self.keys = KEYS[kind]
+        write_batch_bytes, read_chunk_keys = configuration
+        self.backend = sfkv.EmbeddedRocksDBStateBackend(write_batch_bytes=write_batch_bytes, read_chunk_keys=read_chunk_keys)
+        self.model = ModelBackend()
+        self.stores = 0
+        self.taken = 0
+        self.keyed = self.backend.open(self.next_path(), key=self.key, max_parallelism=parallelism)
+
+    def next_path(self):
+        self.stores += 1
+        return self.folder / f"store-{self.stores}"
+
+    def teardown(self):
+        if hasattr(self, "keyed"):
+            self.keyed.close(discard=True)
+            shutil.rmtree(self.folder)
+
+    def pair(self, name):
+        return self.keyed.value_state(name, VALUES[name][0]), self.model.value_state(name)
+
+    def draw_keys(self, data):
+        return data.draw(st.lists(self.keys, max_size=12))
+
+    def shaped(self, keys, shape):
+        """The same keys as another kind of batch."""
+        if self.key is str and shape == "arrow":
+            return pa.array(keys, pa.utf8())
+        if self.key is int and shape == "numpy":
+            return np.array(keys, "i8")
+        if isinstance(self.key, dict) and shape == "columns":
+            return {"a": [a for a, _ in keys], "b": [b for _, b in keys]}
+        return keys
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def put(self, data, name):
+        state, model = self.pair(name)
+        key, value = data.draw(self.keys), data.draw(st.none() | VALUES[name][1])
+        state.put(key, value)
+        model.put(key, value)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), offset=st.none() | st.integers())
+    def put_many(self, data, name, offset):
+        state, model = self.pair(name)
+        keys = self.draw_keys(data)
+        values = [data.draw(st.none() | VALUES[name][1]) for _ in keys]
+        state.put_many(self.shaped(keys, data.draw(st.sampled_from(["arrow", "numpy", "columns"]))), values, offset=offset)
+        model.put_many(keys, values)
+        self.model.offset = offset if offset is not None else self.model.offset
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def clear(self, data, name):
+        state, model = self.pair(name)
+        key = data.draw(self.keys)
+        state.clear(key)
+        model.put(key, None)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), offset=st.none() | st.integers())
+    def clear_many(self, data, name, offset):
+        state, model = self.pair(name)
+        keys = self.draw_keys(data)
+        state.clear_many(keys, offset=offset)
+        model.clear_many(keys)
+        self.model.offset = offset if offset is not None else self.model.offset
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def read(self, data, name):
+        state, model = self.pair(name)
+        keys = self.draw_keys(data)
+        batch = self.shaped(keys, data.draw(st.sampled_from(["arrow", "numpy", "columns"])))
+        answers = state.get_many(batch)
+        if isinstance(answers, pa.Array):
+            answers = answers.to_pylist()
+            answers = [Seen(**a) if isinstance(a, dict) else a for a in answers]
+        assert answers == model.get_many(keys)
+        assert [state.get(key) for key in keys] == model.get_many(keys)
+        assert state.contains_many(batch).to_pylist() == model.contains_many(keys)
+        assert [key in state for key in keys] == model.contains_many(keys)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), fails=st.booleans(), offset=st.none() | st.integers())
+    def work_on_a_bundle(self, data, name, fails, offset):
+        state, model = self.pair(name)
+        keys = self.draw_keys(data)
+        changes = {}
+        try:
+            with state.bundle(keys, offset=offset) as rows:
+                assert list(rows) == list(dict.fromkeys(keys))
+                assert list(rows.values()) == model.get_many(list(rows))
+                for key in list(rows):
+                    if data.draw(st.booleans()):
+                        changes[key] = data.draw(st.none() | VALUES[name][1])
+                        if changes[key] is None and data.draw(st.booleans()):
+                            del rows[key]
+                        else:
+                            rows[key] = changes[key]
+                if fails:
+                    raise ZeroDivisionError
+        except ZeroDivisionError:
+            return
+        model.put_many(list(changes), list(changes.values()))
+        self.model.offset = offset if offset is not None else self.model.offset
+
+    @rule()
+    def flush(self):
+        self.keyed._store.flush()
+
+    @rule()
+    def reopen(self):
+        path = self.keyed.path
+        self.keyed.close()
+        self.keyed = self.backend.open(path, key=self.key)
+
+    @rule(target=snapshots, metadata=st.none() | st.integers(0, 9))
+    def snapshot(self, metadata):
+        self.taken += 1
+        self.keyed.snapshot(self.taken, self.folder / "snapshots", metadata=metadata).result()
+        self.model.snapshot(self.taken, metadata)
+        return self.taken
+
+    @rule(id=snapshots)
+    def restore(self, id):
+        self.keyed.close(discard=True)
+        self.keyed = self.backend.restore(self.next_path(), self.folder / "snapshots" / f"chk-{id}", key=self.key)
+        assert self.keyed.restored_from.metadata == self.model.restore(id)
+
+    @invariant()
+    def scans_and_offset_agree(self):
+        if not hasattr(self, "keyed"):
+            return
+        assert self.keyed.offset == self.model.offset
+        for name in self.model.states:
+            state, model = self.pair(name)
+            table = state.scan(batch_rows=3).to_arrow().to_pylist()
+            key_columns = ["a", "b"] if isinstance(self.key, dict) else ["key"]
+            keys = [tuple(row[c] for c in key_columns) if len(key_columns) > 1 else row["key"] for row in table]
+            assert len(keys) == len(set(keys))
+            assert set(keys) == set(model.rows)
+            if name in ("int", "text"):
+                assert dict(zip(keys, (row["value"] for row in table), strict=True)) == model.rows
+
+
+Machine.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+)
+test_sfkv_and_the_model_agree = Machine.TestCase
