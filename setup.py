@@ -17,7 +17,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
-MODULES = ("_status", "_rows", "_core")
+MODULES = ("_status", "_cells", "_rows", "_core", "_bundle")
 
 
 def engine_cache() -> Path:
@@ -88,13 +88,13 @@ def extensions(engine: dict) -> list[Extension]:
                 extra_objects=settings["extra_objects"],
                 libraries=settings["libraries"],
                 library_dirs=settings["library_dirs"],
-                depends=[*headers, *(f"sfkv/{name}.pxd" for name in MODULES), *settings["extra_objects"]],
+                depends=[*headers, "sfkv/_exports.map", *settings["extra_objects"]],
                 extra_compile_args=[
                     "-std=c++17", "-O2", "-g1", "-Wall", "-Wextra", "-Wno-sign-compare", "-Wno-unused-parameter", "-Wno-cast-function-type",
                     "-Wno-missing-field-initializers", "-fvisibility=hidden", "-fno-gnu-unique",
                 ],
                 # Nothing of the engine is to be seen from outside: another RocksDB in the process must not bind to it.
-                extra_link_args=["-Wl,--exclude-libs,ALL"],
+                extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--version-script=sfkv/_exports.map"],
             )
         )
     return made

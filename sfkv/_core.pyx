@@ -7,18 +7,29 @@ never after close), works without the GIL, leaves, and converts the answer. Nati
 """
 
 from cython.operator cimport dereference as deref
-from libc.string cimport memcmp
-from libcpp.memory cimport make_shared
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_shared, shared_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
 
 import os
 
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._rows cimport (
-    ArrowResult, Columns, EncodeKeyHeader, FinishPresence, FinishRecord, FirstNull, KeyGroupOf, MakeBuilders, kKeyHeaderBytes,
+from sfkv._engine cimport (
+    CCall, CEngineInfo, CPinnableSlice, CScan, CScanOptions, CSlot, CSnapshotFile, CStore, CStoreOptions, CTable, ChecksumFile,
+    DescribeEngine, SyncDirectory, TakeSnapshot, WriteMarker,
 )
-from sfkv._status cimport Code, check, failure
+from sfkv._rows cimport (
+    ArrowResult, CByteBuffer, CColumnBuilder, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, EncodeKeyHeader,
+    FinishPresence, FinishRecord, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, ValueRows, kKeyHeaderBytes, string_view, view,
+)
+from sfkv._status cimport CStatus, Code, Context, check, failure
+
+cdef extern from "sfkv/snapshot.h":
+    pass
 
 cdef extern from *:
     """
@@ -173,7 +184,7 @@ cdef class Store:
         cdef CStatus status
         self.enter(&call, self.context, "flush")
         with nogil:
-            status = deref(self.c_store).Flush()
+            status = deref(self.c_store).table().Flush()
         check(status, self.context, "flush")
 
     def read_range(self, bytes first, bytes bound):
@@ -393,20 +404,29 @@ cdef class Table:
             call.Leave()
         check(status, self.context, "clear_many")
 
-    def begin_bundle(self, keys):
-        """Reads a batch's keys once, into a dict."""
-        cdef BundleRows bundle = BundleRows.__new__(BundleRows)
+    cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1:
+        """Copies the rows of a batch's distinct keys."""
         cdef CCall call
         cdef CStatus status
-        bundle.table = self
-        self.read_keys(keys, &bundle.batch, "bundle")
-        self.store.enter(&call, self.context, "bundle")
+        self.store.enter(&call, self.context, operation)
         with nogil:
-            status = deref(self.store.c_store).table().ReadRows(bundle.batch, &bundle.stored)
+            status = deref(self.store.c_store).table().ReadRows(batch, rows)
             call.Leave()
-        check(status, self.context, "bundle")
-        bundle.decode()
-        return bundle
+        return check(status, self.context, operation)
+
+    cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation) except -1:
+        """Writes batches one after the other, up to one that fails."""
+        cdef CCall call
+        cdef CStatus status
+        cdef size_t i
+        self.store.enter(&call, self.context, operation)
+        with nogil:
+            for i in range(pieces.size()):
+                status = deref(self.store.c_store).table().Write(&deref(pieces)[i])
+                if not status.ok():
+                    break
+            call.Leave()
+        return check(status, self.context, operation)
 
     def scan(self, int64_t batch_rows, bint with_values):
         """Starts a pass over all rows: see `sfkv.state.scan`."""
@@ -422,75 +442,6 @@ cdef class Table:
         self.store.enter(&call, self.context, "scan")
         scan.c_scan = deref(self.store.c_store).NewScan(options, self.keys.codec, self.values.codec)
         return scan
-
-
-cdef string_view view(bytes data):
-    """Looks at bytes; at nothing if there are none. They must outlive the view."""
-    if data is None:
-        return string_view()
-    return string_view(data, len(data))
-
-
-cdef class BundleRows:
-    cdef int decode(self) except -1:
-        """Fills the dict, in the order in which the keys first appear in the batch."""
-        cdef size_t distinct
-        cdef string_view key
-        self.keys = [None] * self.batch.distinct_count()
-        self.originals = [None] * self.batch.distinct_count()
-        self.rows = {}
-        for distinct in self.batch.DistinctByAppearance():
-            key = self.batch.DistinctKey(distinct)
-            self.keys[distinct] = self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
-            if self.stored.Has(distinct):
-                self.originals[distinct] = self.table.values.decode(self.stored.Get(distinct))
-            self.rows[self.keys[distinct]] = self.originals[distinct]
-        if self.table.values.is_record or self.table.values.loads is not None:
-            self.originals = None  # the user may change them in place: their rows are compared instead
-        return 0
-
-    def write(self, bytes offset=None):
-        """Writes what changed in the dict: all of it is encoded before the first byte is written."""
-        cdef vector[CWriteBatch] pieces
-        cdef size_t distinct
-        cdef size_t held = 0
-        cdef CByteBuffer row
-        cdef string_view stored
-        cdef CCall call
-        cdef CStatus status
-        cdef Context context = self.table.context
-        pieces.resize(1)
-        for distinct in range(self.batch.distinct_count()):
-            value = self.rows.get(self.keys[distinct], self)  # itself: a default that is no value
-            held += value is not self
-            if self.originals is not None and value is self.originals[distinct]:
-                continue
-            if value is None or value is self:
-                if self.stored.Has(distinct):
-                    pieces.back().Delete(self.batch.DistinctKey(distinct))
-                continue
-            row.Clear()
-            self.table.values.encode(value, &row, context, "bundle")
-            if self.stored.Has(distinct):
-                stored = self.stored.Get(distinct)
-                if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
-                    continue
-            pieces.back().Put(self.batch.DistinctKey(distinct), string_view(row.data(), row.size()))
-            if offset is None and pieces.back().bytes() >= self.table.store.write_batch_bytes:
-                pieces.resize(pieces.size() + 1)
-        if held != <size_t>len(self.rows):
-            strange = next(key for key in self.rows if key not in self.keys)
-            raise KeyError(f"{strange!r} is not among the keys that the bundle was opened with [state {context.state!r}]")
-        if offset is not None:
-            pieces.back().Put(view(offset_row), view(offset))
-        self.table.store.enter(&call, context, "bundle")
-        with nogil:
-            for distinct in range(pieces.size()):
-                status = deref(self.table.store.c_store).table().Write(&pieces[distinct])
-                if not status.ok():
-                    break
-            call.Leave()
-        check(status, context, "bundle")
 
 
 cdef class Scan:

@@ -4,15 +4,8 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from sfkv._cells cimport Cell, CellType, string_view
 from sfkv._status cimport CStatus, Context
-
-
-cdef extern from "<string_view>" namespace "std" nogil:
-    cdef cppclass string_view:
-        string_view()
-        string_view(const char* data, size_t size)
-        const char* data()
-        size_t size()
 
 
 cdef extern from "sfkv/buffer.h" namespace "sfkv" nogil:
@@ -33,19 +26,6 @@ cdef extern from "sfkv/column.h" namespace "sfkv" nogil:
     cdef struct ArrowArray "ArrowArray":
         int64_t length
         void (*release)(ArrowArray*) noexcept
-
-    cdef enum class CellType(uint8_t):
-        kBool
-        kInt8
-        kInt16
-        kInt32
-        kInt64
-        kFloat32
-        kFloat64
-        kUtf8
-        kBinary
-
-    size_t CellBytes(CellType type)
 
     cdef cppclass CColumnView "sfkv::ColumnView":
         CColumnView()
@@ -149,21 +129,19 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
     CStatus ComputeKeyGroups(const CKeyCodec& codec, const CColumns& columns, int max_parallelism, ArrowArray* out) except +
 
 
-cdef class Cell:
-    """How one column's cells become Python objects, and the other way round."""
-    cdef CellType type
-    cdef size_t width          # bytes, 0 where each cell has its own length
-    cdef bint nullable
-    cdef int kind              # plain, timestamp or date
-    cdef int64_t ticks         # of the timestamp's unit, in a second
-    cdef object zone
-    cdef object epoch
-    cdef int store(self, object value, char* cell) except -1
-    cdef int store_time(self, object since_epoch, char* cell) except -1
-    cdef int view(self, object value, string_view* text) except -1
-    cdef object load(self, const char* cell)
-    cdef object load_time(self, int64_t ticks)
-    cdef object load_text(self, const char* text, size_t bytes)
+cdef extern from "sfkv/row_set.h" namespace "sfkv" nogil:
+    cdef cppclass CRowSet "sfkv::RowSet":
+        CRowSet()
+        bint Has(size_t i)
+        string_view Get(size_t i)
+
+
+cdef extern from "sfkv/write_batch.h" namespace "sfkv" nogil:
+    cdef cppclass CWriteBatch "sfkv::WriteBatch":
+        CWriteBatch()
+        void Put(string_view key, string_view value) except +
+        void Delete(string_view key) except +
+        size_t bytes()
 
 
 cdef class Columns:
@@ -209,3 +187,6 @@ cdef class ValueRows:
     cdef object decode(self, string_view row)
     cdef Columns read(self, object batch)
     cdef object to_python(self, object array)
+
+
+cdef string_view view(bytes data)

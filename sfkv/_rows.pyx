@@ -6,169 +6,22 @@ Single objects of the exact Python type of a column go straight into bytes. Ever
 objects that do not fit) goes the way of a batch of one, so that single calls and batches accept the same and refuse the same.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
-from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.math cimport isinf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
-
-import datetime as dt
 
 import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._columns import ColumnReader
+from sfkv._cells cimport Cell
 from sfkv._status cimport check, failure
 
-cdef extern from "Python.h":
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-
-cdef enum:
-    PLAIN
-    TIMESTAMP
-    DATE
-
-cdef object EPOCH = dt.datetime(1970, 1, 1)
-cdef object EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
-cdef int EPOCH_DAY = EPOCH.toordinal()
-cdef object datetime_type = dt.datetime
-cdef object date_type = dt.date
-cdef object timedelta_type = dt.timedelta
-cdef dict TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-
-
-cdef class Cell:
-    def __init__(self, column):
-        cdef int cell_type = column.cell_type
-        self.type = <CellType>cell_type
-        self.width = CellBytes(self.type)
-        self.nullable = column.nullable
-        self.kind = PLAIN
-        self.epoch = EPOCH
-        if pa.types.is_timestamp(column.type):
-            self.kind = TIMESTAMP
-            self.ticks = TICKS[column.type.unit]
-            if column.type.tz is not None:
-                self.zone = pa.lib.string_to_tzinfo(column.type.tz)
-                self.epoch = EPOCH_UTC
-        elif pa.types.is_date(column.type):
-            self.kind = DATE
-
-    cdef int store(self, object value, char* cell) except -1:
-        """Writes a value of the column's exact Python type as a cell with a width. 0 if it is none, or does not fit."""
-        cdef long long number
-        cdef int overflow = 0
-        cdef float single
-        cdef double real
-        if self.kind == TIMESTAMP:
-            if type(value) is not datetime_type or (value.tzinfo is not None) != (self.zone is not None):
-                return 0
-            return self.store_time(value - self.epoch, cell)
-        if self.kind == DATE:
-            if type(value) is not date_type:
-                return 0
-            (<int32_t*>cell)[0] = <int32_t>(value.toordinal() - EPOCH_DAY)
-            return 1
-        if self.type == CellType.kBool:
-            if value is not True and value is not False:
-                return 0
-            cell[0] = 1 if value is True else 0
-            return 1
-        if self.type == CellType.kFloat64 or self.type == CellType.kFloat32:
-            if type(value) is not float:
-                return 0
-            real = value
-            if self.type == CellType.kFloat64:
-                (<double*>cell)[0] = real
-                return 1
-            single = <float>real
-            (<float*>cell)[0] = single
-            return not isinf(single) or isinf(real)
-        if type(value) is not int:
-            return 0
-        number = PyLong_AsLongLongAndOverflow(value, &overflow)
-        if overflow != 0:
-            return 0
-        if self.type == CellType.kInt64:
-            (<int64_t*>cell)[0] = number
-            return 1
-        if self.type == CellType.kInt32:
-            (<int32_t*>cell)[0] = <int32_t>number
-            return (<int32_t*>cell)[0] == number
-        if self.type == CellType.kInt16:
-            (<short*>cell)[0] = <short>number
-            return (<short*>cell)[0] == number
-        (<signed char*>cell)[0] = <signed char>number
-        return (<signed char*>cell)[0] == number
-
-    cdef int store_time(self, object since_epoch, char* cell) except -1:
-        cdef int64_t seconds = <int64_t>since_epoch.days * 86400 + <int64_t>since_epoch.seconds
-        cdef int64_t microseconds = since_epoch.microseconds
-        if self.ticks < 1_000_000 and microseconds % (1_000_000 // self.ticks) != 0:
-            return 0  # the column's unit is too coarse for it
-        if self.ticks == 1_000_000_000 and not -9_223_372_036 < seconds < 9_223_372_036:
-            return 0
-        (<int64_t*>cell)[0] = seconds * self.ticks + microseconds * self.ticks // 1_000_000
-        return 1
-
-    cdef int view(self, object value, string_view* text) except -1:
-        """Looks at the bytes of a value of the column's exact Python type. 0 if it is none."""
-        cdef Py_ssize_t size = 0
-        cdef const char* data
-        if self.type == CellType.kUtf8:
-            if type(value) is not str:
-                return 0
-            try:
-                data = PyUnicode_AsUTF8AndSize(value, &size)
-            except UnicodeEncodeError:
-                return 0
-            text[0] = string_view(data, size)
-            return 1
-        if type(value) is not bytes:
-            return 0
-        text[0] = string_view(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
-        return 1
-
-    cdef object load(self, const char* cell):
-        cdef int64_t number
-        if self.kind == DATE:
-            return date_type.fromordinal((<int32_t*>cell)[0] + EPOCH_DAY)
-        if self.kind == TIMESTAMP:
-            return self.load_time((<int64_t*>cell)[0])
-        if self.type == CellType.kInt64:
-            return (<int64_t*>cell)[0]
-        if self.type == CellType.kFloat64:
-            return (<double*>cell)[0]
-        if self.type == CellType.kInt32:
-            return (<int32_t*>cell)[0]
-        if self.type == CellType.kBool:
-            return cell[0] != 0
-        if self.type == CellType.kFloat32:
-            return (<float*>cell)[0]
-        if self.type == CellType.kInt16:
-            return (<short*>cell)[0]
-        return (<signed char*>cell)[0]
-
-    cdef object load_time(self, int64_t ticks):
-        whole, rest = divmod(ticks, self.ticks)
-        if self.ticks == 1_000_000_000 and rest % 1000 != 0:
-            raise _errors.SchemaError(
-                "the time has nanoseconds, which Python's datetime cannot hold: read it by get_many", code="nanoseconds"
-            )
-        try:
-            moment = self.epoch + timedelta_type(seconds=whole, microseconds=rest * 1_000_000 // self.ticks)
-            return moment if self.zone is None else moment.astimezone(self.zone)
-        except OverflowError as error:
-            raise _errors.SchemaError(
-                "the time is outside the years 1 to 9999 that Python's datetime holds: read it by get_many", code="out_of_years"
-            ) from error
-
-    cdef object load_text(self, const char* text, size_t size):
-        if self.type == CellType.kUtf8:
-            return PyUnicode_DecodeUTF8(text, size, NULL)
-        return PyBytes_FromStringAndSize(text, size)
+cdef string_view view(bytes data):
+    """Looks at bytes; at nothing if there are none. They must outlive the view."""
+    if data is None:
+        return string_view()
+    return string_view(data, len(data))
 
 
 cdef vector[CColumn] make_columns(tuple cells):

@@ -24,7 +24,8 @@ inline std::atomic<uint64_t> fork_count{0};
 inline const int fork_hook = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
 }  // namespace internal
 
-// Whether the process that made an object is another than this one.
+// Whether the process that made an object is another than this one. REQUIRES: made and asked in one shared library, each of
+// which counts for itself.
 class ForkGuard {
  public:
   bool InChild() const { return made_in_ != internal::fork_count.load(std::memory_order_relaxed); }

@@ -17,6 +17,13 @@ struct StoreOptions {
   size_t read_chunk_keys = 64;               // keys of one MultiGet: each chunk's pins are freed before the next
 };
 
+// Leaves it to sfkv to go on after a failed flush. The engine itself would look for free space every five seconds, in a thread
+// of its own, and refuse all writes until then; sfkv tries again with the next write or flush (Table::Resuming).
+class NoRecoveryByItself : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) override { *auto_recovery = false; }
+};
+
 inline rocksdb::BlockBasedTableOptions MakeTableOptions(const Slot& slot) {
   rocksdb::BlockBasedTableOptions table;
   table.format_version = 5;                         // read by all engines that sfkv is tested with
@@ -57,6 +64,10 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   options.max_background_jobs = 2;
   options.max_open_files = -1;
   options.use_fsync = false;                        // fdatasync is enough for files that only grow
+
+  // Failures.
+  options.listeners.push_back(std::make_shared<NoRecoveryByItself>());
+  options.max_bgerror_resume_count = 0;
 
   // Opening, closing, logging.
   options.create_if_missing = true;

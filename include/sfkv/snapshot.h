@@ -38,6 +38,7 @@ inline Status ChecksumFile(const std::string& path, uint64_t* bytes, std::string
 // Links the store's files into "directory", which must not exist, after a flush of all memtables. Table files come with the
 // checksums that were taken when they were written; the others are left to the caller, who reads them anyway.
 inline Status TakeSnapshot(Store* store, const std::string& directory, std::vector<SnapshotFile>* files) {
+  SFKV_RETURN_IF_ERROR(store->table()->Flush());  // CreateCheckpoint does it too, but does not go on after a full disk
   rocksdb::Checkpoint* made = nullptr;
   SFKV_RETURN_IF_ERROR(FromRocksDB(rocksdb::Checkpoint::Create(store->db(), &made)));
   std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);

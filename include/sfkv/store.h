@@ -126,7 +126,7 @@ class Store {
     if (!begun) return Status::OK();
     Status status;
     if (!discard) {
-      status = Flush();
+      status = table_.Flush();
       if (status.ok()) status = WriteMarker(options_.path, "clean");
       if (!status.ok()) {
         lifetime_.FinishClose(false);
@@ -162,14 +162,6 @@ class Store {
   // REQUIRES for all that follow: a Call scope.
   Table* table() { return &table_; }
   rocksdb::DB* db() { return db_.get(); }
-
-  // Puts all memtables into files, which makes them durable.
-  Status Flush() {
-    rocksdb::FlushOptions options;
-    options.wait = true;
-    options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
-    return FromRocksDB(db_->Flush(options));
-  }
 
   // The rows from "first", up to but without "bound". Few: they are copied.
   Status ReadRange(std::string_view first, std::string_view bound, std::vector<std::string>* keys, std::vector<std::string>* values) {

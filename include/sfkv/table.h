@@ -10,34 +10,11 @@
 
 #include "sfkv/key_batch.h"
 #include "sfkv/options.h"
+#include "sfkv/row_set.h"
 #include "sfkv/value_codec.h"
 #include "sfkv/write_batch.h"
 
 namespace sfkv {
-
-// Distinct rows of a batch, copied: what a bundle remembers.
-class RowSet {
- public:
-  void Begin(size_t count) {
-    bytes_.Clear();
-    rows_.assign(count, Row());
-  }
-  void Set(size_t i, std::string_view row) {
-    rows_[i] = {bytes_.size(), row.size(), true};
-    bytes_.Append(row.data(), row.size());
-  }
-  bool Has(size_t i) const { return rows_[i].present; }
-  std::string_view Get(size_t i) const { return {bytes_.data() + rows_[i].begin, rows_[i].bytes}; }
-
- private:
-  struct Row {
-    size_t begin = 0;
-    size_t bytes = 0;
-    bool present = false;
-  };
-  ByteBuffer bytes_;
-  std::vector<Row> rows_;
-};
 
 class Table {
  public:
@@ -59,11 +36,13 @@ class Table {
   }
 
   Status Put(std::string_view key, std::string_view value, bool may_wait) {
-    return FromRocksDB(db_->Put(may_wait ? write_ : write_at_once_, AsSlice(key), AsSlice(value)));
+    if (!may_wait) return AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value)));
+    return Resuming([&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); });
   }
 
   Status Delete(std::string_view key, bool may_wait) {
-    return FromRocksDB(db_->Delete(may_wait ? write_ : write_at_once_, AsSlice(key)));
+    if (!may_wait) return AtOnce(db_->Delete(write_at_once_, AsSlice(key)));
+    return Resuming([&] { return db_->Delete(write_, AsSlice(key)); });
   }
 
   // --- Batches.
@@ -157,10 +136,16 @@ class Table {
   Status Write(WriteBatch* batch) {
     if (batch->count() == 0) return Status::OK();
     rocksdb::WriteBatch taken(batch->Take());
-    return FromRocksDB(db_->Write(write_, &taken));
+    return Resuming([&] { return db_->Write(write_, &taken); });
   }
 
-  size_t write_batch_bytes() const { return write_batch_bytes_; }
+  // Puts all memtables into files, which makes them durable.
+  Status Flush() {
+    rocksdb::FlushOptions options;
+    options.wait = true;
+    options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
+    return Resuming([&] { return db_->Flush(options); });
+  }
 
   static Status ValueTooLong(size_t bytes, int64_t row) {
     return Status(Code::kLimit, "the value takes " + std::to_string(bytes) + " bytes, and a value may take at most " +
@@ -171,6 +156,20 @@ class Table {
   }
 
  private:
+  // After a failed flush the engine refuses writes until it is told to go on: so a call that it refuses tells it, once.
+  template <typename Operation>
+  Status Resuming(Operation&& operation) {
+    Status status = FromRocksDB(operation());
+    const bool may_have_passed = status.code() == Code::kDiskFull || status.code() == Code::kStorage;
+    if (may_have_passed && db_->Resume().ok()) status = FromRocksDB(operation());
+    return status;
+  }
+
+  // What fails is tried again by a call that may wait.
+  static Status AtOnce(const rocksdb::Status& status) {
+    return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
+  }
+
   // Refuses nulls where the schema has none, and values that are too long.
   static Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* clears) {
     for (size_t c = 0; c < values.size(); ++c) {

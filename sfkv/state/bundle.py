@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from sfkv import _core
+from sfkv import _bundle, _core
 from sfkv._errors import UsageError
 
 
@@ -20,12 +20,12 @@ class Bundle:
         self._table = table
         self._keys = keys
         self._offset = offset
-        self._bundle: _core.BundleRows | None = None
+        self._bundle: _bundle.BundleRows | None = None
 
     def __enter__(self) -> dict[Any, Any]:
         if self._bundle is not None:
             raise UsageError("a bundle is entered once: ask the state for another", operation="bundle")
-        self._bundle = self._table.begin_bundle(self._keys)
+        self._bundle = _bundle.BundleRows(self._table, self._keys)
         return self._bundle.rows
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -45,6 +45,7 @@ VALUES = {
     "object": (object, st.recursive(st.integers(-5, 5) | st.text("ab", max_size=3), lambda inner: st.lists(inner, max_size=3), max_leaves=5)),
 }
 NAMES = sorted(VALUES)
+OFFSETS = st.none() | st.integers(-(2**63), 2**64 - 1)
 
 # Settings that must not change any answer: where writes are split, and how many keys one read of the engine takes.
 CONFIGURATIONS = [("2MB", 64), (1, 1), (100, 3)]
@@ -96,7 +97,7 @@ class Machine(RuleBasedStateMachine):
         state.put(key, value)
         model.put(key, value)
 
-    @rule(data=st.data(), name=st.sampled_from(NAMES), offset=st.none() | st.integers())
+    @rule(data=st.data(), name=st.sampled_from(NAMES), offset=OFFSETS)
     def put_many(self, data, name, offset):
         state, model = self.pair(name)
         keys = self.draw_keys(data)
@@ -112,7 +113,7 @@ class Machine(RuleBasedStateMachine):
         state.clear(key)
         model.put(key, None)
 
-    @rule(data=st.data(), name=st.sampled_from(NAMES), offset=st.none() | st.integers())
+    @rule(data=st.data(), name=st.sampled_from(NAMES), offset=OFFSETS)
     def clear_many(self, data, name, offset):
         state, model = self.pair(name)
         keys = self.draw_keys(data)
@@ -134,7 +135,7 @@ class Machine(RuleBasedStateMachine):
         assert state.contains_many(batch).to_pylist() == model.contains_many(keys)
         assert [key in state for key in keys] == model.contains_many(keys)
 
-    @rule(data=st.data(), name=st.sampled_from(NAMES), fails=st.booleans(), offset=st.none() | st.integers())
+    @rule(data=st.data(), name=st.sampled_from(NAMES), fails=st.booleans(), offset=OFFSETS)
     def work_on_a_bundle(self, data, name, fails, offset):
         state, model = self.pair(name)
         keys = self.draw_keys(data)

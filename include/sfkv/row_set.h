@@ -1,0 +1,36 @@
+// Distinct rows of a batch, copied out of the store: what a bundle remembers. One thread.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "sfkv/buffer.h"
+
+namespace sfkv {
+
+class RowSet {
+ public:
+  // Makes "count" rows, all absent.
+  void Begin(size_t count) {
+    bytes_.Clear();
+    rows_.assign(count, Row());
+  }
+  void Set(size_t i, std::string_view row) {
+    rows_[i] = {bytes_.size(), row.size(), true};
+    bytes_.Append(row.data(), row.size());
+  }
+  bool Has(size_t i) const { return rows_[i].present; }
+  std::string_view Get(size_t i) const { return {bytes_.data() + rows_[i].begin, rows_[i].bytes}; }
+
+ private:
+  struct Row {
+    size_t begin = 0;
+    size_t bytes = 0;
+    bool present = false;
+  };
+  ByteBuffer bytes_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace sfkv

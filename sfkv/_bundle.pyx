@@ -1,0 +1,79 @@
+# cython: language_level=3, freethreading_compatible=False
+# distutils: language = c++
+"""A batch's rows as a Python dict: decoded once, and encoded again where they changed."""
+
+from libc.string cimport memcmp
+from libcpp.vector cimport vector
+
+from sfkv._core cimport Table
+from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeaderBytes, string_view, view
+from sfkv._status cimport Context
+
+from sfkv._core import OFFSET_ROW
+
+
+cdef class BundleRows:
+    """The rows of a batch of keys: `rows` is the dict, the rest what they were when they were read."""
+    cdef Table table
+    cdef CKeyBatch batch
+    cdef CRowSet stored
+    cdef readonly dict rows
+    cdef list keys             # the distinct keys, in the batch's order
+    cdef list originals        # the values that were read for them; None where these can be changed in place
+
+    def __init__(self, Table table, keys):
+        self.table = table
+        table.read_keys(keys, &self.batch, "bundle")
+        table.read_rows(self.batch, &self.stored, "bundle")
+        self.decode()
+
+    cdef int decode(self) except -1:
+        """Fills the dict, in the order in which the keys first appear in the batch."""
+        cdef size_t distinct
+        cdef string_view key
+        self.keys = [None] * self.batch.distinct_count()
+        self.originals = [None] * self.batch.distinct_count()
+        self.rows = {}
+        for distinct in self.batch.DistinctByAppearance():
+            key = self.batch.DistinctKey(distinct)
+            self.keys[distinct] = self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
+            if self.stored.Has(distinct):
+                self.originals[distinct] = self.table.values.decode(self.stored.Get(distinct))
+            self.rows[self.keys[distinct]] = self.originals[distinct]
+        if self.table.values.is_record or self.table.values.loads is not None:
+            self.originals = None  # the user may change them in place: their rows are compared instead
+        return 0
+
+    def write(self, bytes offset=None):
+        """Writes what changed in the dict: all of it is encoded before the first byte is written."""
+        cdef vector[CWriteBatch] pieces
+        cdef size_t distinct
+        cdef size_t held = 0
+        cdef CByteBuffer row
+        cdef string_view stored
+        cdef Context context = self.table.context
+        pieces.resize(1)
+        for distinct in range(self.batch.distinct_count()):
+            value = self.rows.get(self.keys[distinct], self)  # itself: a default that is no value
+            held += value is not self
+            if self.originals is not None and value is self.originals[distinct]:
+                continue
+            if value is None or value is self:
+                if self.stored.Has(distinct):
+                    pieces.back().Delete(self.batch.DistinctKey(distinct))
+                continue
+            row.Clear()
+            self.table.values.encode(value, &row, context, "bundle")
+            if self.stored.Has(distinct):
+                stored = self.stored.Get(distinct)
+                if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
+                    continue
+            pieces.back().Put(self.batch.DistinctKey(distinct), string_view(row.data(), row.size()))
+            if offset is None and pieces.back().bytes() >= self.table.store.write_batch_bytes:
+                pieces.resize(pieces.size() + 1)
+        if held != <size_t>len(self.rows):
+            strange = next(key for key in self.rows if key not in self.keys)
+            raise KeyError(f"{strange!r} is not among the keys that the bundle was opened with [state {context.state!r}]")
+        if offset is not None:
+            pieces.back().Put(view(OFFSET_ROW), view(offset))
+        self.table.write_pieces(&pieces, "bundle")

@@ -1,0 +1,99 @@
+# The part of the core that owns RocksDB's objects. Nothing is included here but the classes' names: _core.pyx, which is
+# compiled with RocksDB, includes the headers; modules that only pass these objects on do without them.
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from sfkv._rows cimport (
+    ArrowArray, CColumnBuilder, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec,
+    CWriteBatch, KeyGroupRange, string_view,
+)
+from sfkv._status cimport CStatus
+
+
+cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
+    cdef cppclass CLifetime "sfkv::Lifetime":
+        bint InChild()
+        bint IsClosed()
+
+    cdef cppclass CCall "sfkv::Call":
+        CCall()
+        CStatus Enter(CLifetime* lifetime) except +
+        void Leave()
+
+
+cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
+    cdef cppclass CEngineInfo "sfkv::EngineInfo":
+        string version
+        string crc32c
+        bint assertions
+        vector[string] compressions
+
+    CEngineInfo DescribeEngine() except +
+
+    cdef cppclass CPinnableSlice "rocksdb::PinnableSlice":
+        CPinnableSlice()
+        const char* data()
+        size_t size()
+
+    cdef cppclass CSlot "sfkv::Slot":
+        CSlot(size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio) except +
+        size_t memory_bytes()
+        size_t cache_bytes()
+        size_t write_buffer_bytes()
+        size_t cache_usage_bytes()
+        size_t pinned_bytes()
+        size_t write_buffer_usage_bytes()
+
+    cdef cppclass CStoreOptions "sfkv::StoreOptions":
+        string path
+        bint create
+        bint recover
+        size_t write_batch_bytes
+        size_t read_chunk_keys
+
+    cdef cppclass CTable "sfkv::Table":
+        CStatus Get(string_view key, bint may_wait, CPinnableSlice* value, cbool* found) except +
+        CStatus Put(string_view key, string_view value, bint may_wait) except +
+        CStatus Delete(string_view key, bint may_wait) except +
+        CStatus ReadColumns(const CKeyBatch& keys, const CValueCodec& codec, vector[CColumnBuilder]* builders, CValidityBuilder* present) except +
+        CStatus ReadRows(const CKeyBatch& keys, CRowSet* rows) except +
+        CStatus Contains(const CKeyBatch& keys, CValidityBuilder* present) except +
+        CStatus PutColumns(const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values, const CColumnView* clears,
+                           string_view offset_key, string_view offset_row) except +
+        CStatus DeleteAll(const CKeyBatch& keys, string_view offset_key, string_view offset_row) except +
+        CStatus Write(CWriteBatch* batch) except +
+        CStatus Flush() except +
+
+    cdef cppclass CScanOptions "sfkv::ScanOptions":
+        CScanOptions()
+        uint8_t table
+        KeyGroupRange range
+        int64_t batch_rows
+        bint with_values
+
+    cdef cppclass CScan "sfkv::Scan":
+        CStatus Next(int64_t* rows, ArrowArray* keys, ArrowArray* values) except +
+
+    cdef cppclass CStore "sfkv::Store":
+        @staticmethod
+        CStatus Open(const CStoreOptions& options, shared_ptr[CSlot] slot, shared_ptr[CStore]* store) except +
+        CStatus Close(bint discard) except +
+        CLifetime* lifetime()
+        bint was_unclean()
+        CTable* table()
+        CStatus ReadRange(string_view first, string_view bound, vector[string]* keys, vector[string]* values) except +
+        shared_ptr[CScan] NewScan(const CScanOptions& options, const CKeyCodec& keys, const CValueCodec& values) except +
+        size_t open_scans() except +
+
+    cdef cppclass CSnapshotFile "sfkv::SnapshotFile":
+        string name
+        uint64_t bytes
+        string crc32c
+
+    CStatus TakeSnapshot(CStore* store, const string& directory, vector[CSnapshotFile]* files) except +
+    CStatus ChecksumFile(const string& path, uint64_t* bytes, string* crc32c) except +
+    CStatus WriteMarker(const string& directory, const char* state) except +
+    CStatus SyncDirectory(const string& directory) except +

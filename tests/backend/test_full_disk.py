@@ -1,0 +1,95 @@
+"""A full disk: a typed error, nothing lost, and work that goes on when there is space again."""
+
+import os
+import subprocess
+
+import pytest
+
+import sfkv
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of 16 MB, and a file on it that takes most of the space."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", folder], check=False, capture_output=True, text=True)
+    if mounted.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(disk, left):
+    """Takes the space of a disk, apart from so many bytes."""
+    free = os.statvfs(disk)
+    (disk / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - left))
+
+
+def test_close_on_a_full_disk_loses_nothing(disk):
+    keyed = sfkv.open(disk / "s", key=int)
+    state = keyed.value_state("v", bytes)
+    state.put_many(range(100), [bytes(1000)] * 100)
+    keyed._store.flush()
+    state.put_many(range(100, 3000), [os.urandom(1000) for _ in range(2900)])
+    fill(disk, left=100_000)
+    with pytest.raises(sfkv.DiskFullError) as raised:
+        keyed.close()
+    assert (raised.value.retryable, raised.value.errno, raised.value.operation) == (True, 28, "close")
+    assert not keyed.closed
+    assert state.contains_many(range(3000)).to_pylist() == [True] * 3000
+    (disk / "ballast").unlink()
+    keyed.close()
+    with sfkv.open(disk / "s") as keyed:
+        assert keyed.value_state("v", bytes).contains_many(range(3000)).to_pylist() == [True] * 3000
+
+
+def test_writes_on_a_full_disk_fail_typed_and_go_on_with_space(disk):
+    with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("4MB")) as keyed:
+        state = keyed.value_state("v", bytes)
+        state.put_many(range(100), [b"kept"] * 100)
+        keyed._store.flush()
+        fill(disk, left=500_000)
+        with pytest.raises(sfkv.DiskFullError):
+            for key in range(100, 20_000):
+                state.put(key, os.urandom(1000))
+        assert state.get_many(range(100)).to_pylist() == [b"kept"] * 100
+        (disk / "ballast").unlink()
+        state.put(1, b"new")  # at once: nothing has to be waited for
+        assert state.get(1) == b"new"
+
+
+def test_a_snapshot_on_a_full_disk_leaves_nothing(disk, tmp_path):
+    with sfkv.open(disk / "s", key=int) as keyed:
+        state = keyed.value_state("v", bytes)
+        state.put_many(range(2000), [os.urandom(1000) for _ in range(2000)])
+        fill(disk, left=100_000)
+        with pytest.raises(sfkv.CheckpointError) as raised:
+            keyed.snapshot(1, disk / "snapshots").result()
+        assert raised.value.code == "disk_full"
+        assert raised.value.retryable
+        assert list((disk / "snapshots").iterdir()) == []
+        assert state.contains_many(range(2000)).to_pylist() == [True] * 2000
+        (disk / "ballast").unlink()
+        keyed.snapshot(1, disk / "snapshots").result()
+        with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", disk / "snapshots" / "chk-1") as restored:
+            assert restored.value_state("v", bytes).contains_many(range(2000)).to_pylist() == [True] * 2000
+
+
+def test_a_restore_onto_a_full_disk_leaves_nothing(disk, tmp_path):
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        keyed.value_state("v", bytes).put_many(range(2000), [os.urandom(1000) for _ in range(2000)])
+        taken = keyed.snapshot(1, tmp_path / "snapshots").result()
+    fill(disk, left=500_000)
+    with pytest.raises(sfkv.CheckpointError, match="No space left"):
+        sfkv.EmbeddedRocksDBStateBackend().restore(disk / "r", taken)
+    assert {path.name for path in disk.iterdir()} == {"ballast"}
+
+
+def test_a_store_cannot_be_made_on_a_full_disk(disk):
+    fill(disk, left=0)
+    with pytest.raises(sfkv.DiskFullError):
+        sfkv.open(disk / "s", key=int)
+    (disk / "ballast").unlink()
+    with sfkv.open(disk / "s", key=int) as keyed:
+        keyed.value_state("v", int).put(1, 1)
