@@ -126,10 +126,9 @@ def report(result: pa.Table, rows_per_second: float, snapshots: list[list[float]
     print(f"  {'plane':8}{'flights':>8}{'delay':>8}{'worst':>8}  last seen at")
     for row in result.sort_by([("delay", "descending")]).slice(0, 10).to_pylist():
         print(f"  {row['key']:8}{row['flights']:8,}{row['delay']:8,}{row['worst']:8,}  {row['airport']}")
-    size, sync_ms, total_ms = (sorted(column) for column in zip(*snapshots, strict=True))
-    middle = len(snapshots) // 2
+    size, sync, total = (sorted(part)[len(snapshots) // 2 :] for part in zip(*snapshots, strict=True))
     print(f"\n{rows_per_second:,.0f} flights/s, start-ups, restores and replayed flights included")
-    print(f"{len(snapshots)} snapshots of up to {size[-1] / 1e6:.1f} MB, sync {sync_ms[middle]} ms, total {total_ms[middle]} ms (medians)")
+    print(f"{len(snapshots)} snapshots, at most {size[-1] / 1e6:.1f} MB; sync {sync[0]} ms, in all {total[0]} ms (medians)")
 
 
 def compare(result: pa.Table, nameless: int, stream: pa.Table) -> int:
@@ -146,7 +145,9 @@ def compare(result: pa.Table, nameless: int, stream: pa.Table) -> int:
     different = sum(left != right for left, right in zip(result.sort_by("key").to_pylist(), expected.to_pylist(), strict=False))
     different += abs(result.num_rows - expected.num_rows)
     if different or nameless != stream["tailnum"].null_count:
-        print(f"\nDIFFERENT: {different} of {expected.num_rows} planes, {nameless} flights without a tail number", file=sys.stderr)
+        print(
+            f"\nDIFFERENT: {different} of {expected.num_rows} planes, {nameless} flights without a tail number", file=sys.stderr
+        )
         return 1
     print(f"\nAll numbers of all {expected.num_rows:,} planes equal the group-by over the whole file.")
     print(f"{nameless:,} flights without a tail number were counted, and belong to no plane.")

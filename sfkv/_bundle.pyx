@@ -1,7 +1,8 @@
-# cython: language_level=3, freethreading_compatible=False
+# cython: language_level=3
 # distutils: language = c++
 """A batch's rows as a Python dict: decoded once, and encoded again where they changed."""
 
+cimport cython
 from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
@@ -12,6 +13,7 @@ from sfkv._status cimport Context
 from sfkv._core import OFFSET_ROW
 
 
+@cython.final
 cdef class BundleRows:
     """The rows of a batch of keys: `rows` is the dict, the rest what they were when they were read."""
     cdef Table table

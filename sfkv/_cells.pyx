@@ -1,7 +1,8 @@
-# cython: language_level=3, freethreading_compatible=False
+# cython: language_level=3
 # distutils: language = c++
 """Single cells: Python objects into a column's bytes, and back."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -31,6 +32,7 @@ cdef object timedelta_type = dt.timedelta
 cdef dict TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
+@cython.final
 cdef class Cell:
     def __init__(self, column):
         cdef int cell_type = column.cell_type

@@ -104,7 +104,9 @@ class ColumnReader:
                 raise
             row = _first_failure(len(values), lambda i: self._convert(pa.array(values[i : i + 1]), column))
             if row is None:
-                raise self._error(f"the {self._role}s are of different types, and {column.name!r} holds {column.type}") from error
+                raise self._error(
+                    f"the {self._role}s are of different types, and {column.name!r} holds {column.type}"
+                ) from error
             raise self._misfit(values, row, column) from error
 
     def _check_elements(self, values: list[Any], inferred: pa.DataType, column: Column) -> None:
@@ -120,7 +122,8 @@ class ColumnReader:
                     raise self._misfit(values, row, column)
                 if getattr(value, "nanosecond", 0):
                     raise self._error(
-                        f"row {row} of the {self._role}s has nanoseconds, which a list loses: pass a Series or a NumPy array", row
+                        f"row {row} of the {self._role}s has nanoseconds, which a list loses: pass a Series or a NumPy array",
+                        row,
                     )
 
     def _misfit(self, values: list[Any], row: int, column: Column) -> SchemaError:
@@ -207,7 +210,9 @@ class ColumnReader:
 
 def _is_arrow(batch: Any) -> bool:
     return (
-        isinstance(batch, (pa.Array, pa.ChunkedArray)) or hasattr(batch, "__arrow_c_array__") or hasattr(batch, "__arrow_c_stream__")
+        isinstance(batch, (pa.Array, pa.ChunkedArray))
+        or hasattr(batch, "__arrow_c_array__")
+        or hasattr(batch, "__arrow_c_stream__")
     )
 
 
@@ -231,7 +236,12 @@ def _kind(arrow: pa.DataType) -> str:
         return "float"
     if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
         return "text"
-    if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow) or types.is_fixed_size_binary(arrow):
+    if (
+        types.is_binary(arrow)
+        or types.is_large_binary(arrow)
+        or types.is_binary_view(arrow)
+        or types.is_fixed_size_binary(arrow)
+    ):
         return "binary"
     if types.is_timestamp(arrow):
         return "timestamp" if arrow.tz is None else "timestamp with zone"

@@ -1,4 +1,4 @@
-# cython: language_level=3, freethreading_compatible=False
+# cython: language_level=3
 # distutils: language = c++
 """The store and its tables: the only module that includes RocksDB.
 
@@ -6,6 +6,7 @@ Every call converts its arguments first, which may run the user's code, then ent
 never after close), works without the GIL, leaves, and converts the answer. Native objects are held by value and smart pointers.
 """
 
+cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp cimport bool as cbool
@@ -87,6 +88,7 @@ def mark_clean(path):
     check(WriteMarker(os.fsencode(path), b"clean"), Context(path=str(path)), "restore")
 
 
+@cython.final
 cdef class Slot:
     """The native part of `sfkv.Slot`."""
 
@@ -123,6 +125,7 @@ cdef class Slot:
         return self.c_slot.use_count()
 
 
+@cython.final
 cdef class Store:
     """One database in one directory."""
 
@@ -228,6 +231,7 @@ cdef class Store:
         return [(os.fsdecode(file.name), file.bytes, file.crc32c.decode()) for file in files]
 
 
+@cython.final
 cdef class Table:
     """The rows of one state."""
 
@@ -349,9 +353,9 @@ cdef class Table:
             status = deref(self.store.c_store).table().ReadColumns(batch, self.values.codec, &builders, &present)
             if status.ok():
                 if self.values.is_record:
-                    status = FinishRecord(&builders, count, &present, &result.array)
+                    status = FinishRecord(&builders, count, &present, result.array.get())
                 else:
-                    status = builders[0].Finish(count, &result.array)
+                    status = builders[0].Finish(count, result.array.get())
             call.Leave()
         check(status, self.context, "get_many", "value")
         return self.values.to_python(pa.array(result))
@@ -368,7 +372,7 @@ cdef class Table:
             present.Begin(batch.size())
             status = deref(self.store.c_store).table().Contains(batch, &present)
             if status.ok():
-                FinishPresence(&present, &result.array)
+                FinishPresence(&present, result.array.get())
             call.Leave()
         check(status, self.context, "contains_many")
         return pa.array(result)
@@ -444,6 +448,7 @@ cdef class Table:
         return scan
 
 
+@cython.final
 cdef class Scan:
     """A pass over one state. It ends with its last batch, by close(), by being dropped, or with its store."""
 
@@ -459,7 +464,7 @@ cdef class Scan:
             raise failure(_errors.ClosedError, "the scan has ended", self.table.context, "scan")
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:
-            status = deref(c_scan).Next(&count, &keys.array, &values.array)
+            status = deref(c_scan).Next(&count, keys.array.get(), values.array.get())
             call.Leave()
         check(status, self.table.context, "scan")
         if count == 0:

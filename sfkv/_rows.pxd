@@ -27,6 +27,11 @@ cdef extern from "sfkv/column.h" namespace "sfkv" nogil:
         int64_t length
         void (*release)(ArrowArray*) noexcept
 
+    cdef cppclass COwnedArray "sfkv::OwnedArray":
+        COwnedArray()
+        ArrowArray* get()
+        void MoveTo(ArrowArray* out)
+
     cdef cppclass CColumnView "sfkv::ColumnView":
         CColumnView()
         int64_t length()
@@ -153,7 +158,7 @@ cdef class Columns:
 
 cdef class ArrowResult:
     """An Arrow array made by the core, on its way to pyarrow."""
-    cdef ArrowArray array
+    cdef COwnedArray array
     cdef object type
 
 

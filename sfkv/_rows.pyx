@@ -1,4 +1,4 @@
-# cython: language_level=3, freethreading_compatible=False
+# cython: language_level=3
 # distutils: language = c++
 """Keys and values as rows: single Python objects, and whole Arrow columns, over the core's codecs.
 
@@ -6,6 +6,7 @@ Single objects of the exact Python type of a column go straight into bytes. Ever
 objects that do not fit) goes the way of a batch of one, so that single calls and batches accept the same and refuse the same.
 """
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -42,6 +43,7 @@ cdef Columns read_array(object array, const vector[CColumn]& schema, bint is_rec
     return columns
 
 
+@cython.final
 cdef class Columns:
     def __len__(self):
         return self.rows.length()
@@ -54,25 +56,21 @@ cdef void release_capsule(object capsule) noexcept:
     free(array)
 
 
+@cython.final
 cdef class ArrowResult:
-    def __cinit__(self, type):
+    def __init__(self, type):
         self.type = type
-        self.array.release = NULL
-
-    def __dealloc__(self):
-        if self.array.release != NULL:
-            self.array.release(&self.array)
 
     def __arrow_c_array__(self, requested_schema=None):
         """Gives the array away: this can be called once."""
         cdef ArrowArray* moved = <ArrowArray*>malloc(sizeof(ArrowArray))
         if moved == NULL:
             raise MemoryError()
-        moved[0] = self.array
-        self.array.release = NULL
+        self.array.MoveTo(moved)
         return self.type.__arrow_c_schema__(), PyCapsule_New(moved, "arrow_array", release_capsule)
 
 
+@cython.final
 cdef class KeyRows:
     def __init__(self, schema, state=None):
         self.schema = schema
@@ -190,6 +188,7 @@ cdef int check_nulls(Columns columns, tuple cells, Context context, str operatio
     return 0
 
 
+@cython.final
 cdef class ValueRows:
     def __init__(self, schema, state=None):
         self.schema = schema
@@ -339,7 +338,7 @@ def key_groups(schema, keys, int max_parallelism):
     cdef Columns columns = rows.read(keys)
     cdef Context context = Context(key_columns=[column.name for column in schema.columns])
     cdef ArrowResult result = ArrowResult(pa.int32())
-    check(ComputeKeyGroups(rows.codec, columns.views, max_parallelism, &result.array), context, "key_groups", "key")
+    check(ComputeKeyGroups(rows.codec, columns.views, max_parallelism, result.array.get()), context, "key_groups", "key")
     return pa.array(result)
 
 

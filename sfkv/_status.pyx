@@ -2,11 +2,13 @@
 # distutils: language = c++
 """The one place where the core's statuses become exceptions."""
 
+cimport cython
 import errno
 
 from sfkv import _errors
 
 
+@cython.final
 cdef class Context:
     def __init__(self, path=None, state=None, key_columns=(), value_columns=()):
         self.path = path

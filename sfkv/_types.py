@@ -161,9 +161,7 @@ class ValueSchema:
         make: builds what users get from a record's columns; the default is a dict.
     """
 
-    def __init__(
-        self, columns: list[Column], is_record: bool, serializer: Msgpack | None = None, make: Any = None
-    ) -> None:
+    def __init__(self, columns: list[Column], is_record: bool, serializer: Msgpack | None = None, make: Any = None) -> None:
         self.columns = columns
         self.is_record = is_record
         self.serializer = serializer
@@ -247,9 +245,7 @@ def _plain_type(wanted: Any, where: str) -> pa.DataType:
 
 def _record_columns(wanted: Any, where: str) -> list[Column] | None:
     """The columns of a schema, struct type, dict or class; None if ``wanted`` names one plain type."""
-    if isinstance(wanted, pa.DataType) and pa.types.is_struct(wanted):
-        fields = [(field.name, field.type, field.nullable) for field in wanted]
-    elif isinstance(wanted, pa.Schema):
+    if (isinstance(wanted, pa.DataType) and pa.types.is_struct(wanted)) or isinstance(wanted, pa.Schema):
         fields = [(field.name, field.type, field.nullable) for field in wanted]
     elif isinstance(wanted, dict):
         fields = [(name, *_split_optional(type)) for name, type in wanted.items()]

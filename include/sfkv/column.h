@@ -175,6 +175,26 @@ struct ExportedArray {
 
 }  // namespace internal
 
+// An Arrow array that is released with this, unless it is taken.
+class OwnedArray {
+ public:
+  OwnedArray() { array_.release = nullptr; }
+  ~OwnedArray() {
+    if (array_.release != nullptr) array_.release(&array_);
+  }
+  OwnedArray(const OwnedArray&) = delete;
+  OwnedArray& operator=(const OwnedArray&) = delete;
+
+  ArrowArray* get() { return &array_; }
+  void MoveTo(ArrowArray* out) {
+    *out = array_;
+    array_.release = nullptr;
+  }
+
+ private:
+  ArrowArray array_{};
+};
+
 // One bit a row that says whether there is a value.
 class ValidityBuilder {
  public:

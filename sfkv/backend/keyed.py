@@ -95,7 +95,9 @@ class KeyedStateBackend:
                 return table
         table = next((free for free in range(_MAX_TABLES) if free not in self._tables), -1)
         if table < 0:
-            raise LimitError(f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=name)
+            raise LimitError(
+                f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=name
+            )
         self._store.put_reserved_row(_core.TABLE_ROWS + bytes([table]), msgspec.json.encode(wanted))
         self._tables[table] = wanted
         return table
@@ -229,7 +231,7 @@ class KeyedStateBackend:
         store = getattr(self, "_store", None)
         if store is None or store.closed:
             return
-        warnings.warn(f"{self!r} was not closed: use it in a with statement", ResourceWarning, source=self)
+        warnings.warn(f"{self!r} was not closed: use it in a with statement", ResourceWarning, stacklevel=2, source=self)
         self.close()
 
     def __reduce__(self) -> Any:
@@ -255,7 +257,9 @@ def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
             try:
                 tables[key[len(_core.TABLE_ROWS)]] = msgspec.json.decode(row)
             except (IndexError, msgspec.DecodeError) as error:
-                raise CorruptionError(f"Corruption: the registry of {store.path} cannot be read: {error}", path=store.path) from error
+                raise CorruptionError(
+                    f"Corruption: the registry of {store.path} cannot be read: {error}", path=store.path
+                ) from error
     return tables
 
 

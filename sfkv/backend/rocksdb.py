@@ -179,7 +179,8 @@ def _agree(
         _compare_keys(stored["key"], key, store.path)
     if max_parallelism not in (None, stored["max_parallelism"]):
         raise FormatError(
-            f"{store.path} has max_parallelism={stored['max_parallelism']}, and was asked for with {max_parallelism}: it can never change",
+            f"{store.path} has max_parallelism={stored['max_parallelism']}, and was asked for with {max_parallelism}: "
+            "it can never change",
             path=store.path,
             code="max_parallelism",
         )
@@ -196,13 +197,16 @@ def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int
             return int(first), int(last)
     except (TypeError, ValueError):
         pass
-    raise ConfigError(f"key_groups is {key_groups!r}: pass (first, last) with 0 <= first <= last < {max_parallelism}, the max parallelism")
+    raise ConfigError(
+        f"key_groups is {key_groups!r}: pass (first, last), with 0 <= first <= last < max_parallelism={max_parallelism}"
+    )
 
 
 def _compare_keys(stored: dict[str, Any], wanted: KeySchema, path: str) -> None:
     if stored != wanted.describe():
         raise SchemaError(
-            f"{path} has keys of {KeySchema.parse(stored)}, and was asked for with {wanted}: open it with the stored type", path=path
+            f"{path} has keys of {KeySchema.parse(stored)}, and was asked for with {wanted}: open it with the stored type",
+            path=path,
         )
 
 

@@ -52,5 +52,7 @@ def key_group_range(index: int, parallelism: int, max_parallelism: int = 128) ->
     """
     check_parallelism(max_parallelism)
     if not 0 <= index < parallelism <= max_parallelism:
-        raise ConfigError(f"worker {index} of {parallelism} with max_parallelism={max_parallelism}: use 0 <= index < parallelism <= it")
+        raise ConfigError(
+            f"worker {index} of {parallelism} with max_parallelism={max_parallelism}: use 0 <= index < parallelism <= it"
+        )
     return _rows.range_of(index, parallelism, max_parallelism)

@@ -25,7 +25,9 @@ class Slot:
         Freed with the last backend that uses it. May be shared between threads, not with a forked child.
     """
 
-    def __init__(self, memory: int | str = "128MB", *, write_buffer_ratio: float = 0.5, high_priority_ratio: float = 0.1) -> None:
+    def __init__(
+        self, memory: int | str = "128MB", *, write_buffer_ratio: float = 0.5, high_priority_ratio: float = 0.1
+    ) -> None:
         memory_bytes = parse_bytes(memory, "memory")
         if memory_bytes < _SMALLEST_BYTES:
             raise ConfigError(f'memory is {memory!r}: a slot needs at least "4MB"')

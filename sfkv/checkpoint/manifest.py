@@ -137,7 +137,8 @@ def check_files(snapshot: Snapshot, checksums: Sequence[tuple[int, str]]) -> Non
         path = str(snapshot.path / file.name)
         if found_bytes != file.bytes:
             raise CorruptionError(
-                f"Corruption: {path} has {found_bytes} bytes, and the snapshot says {file.bytes}: restore another snapshot", path=path
+                f"Corruption: {path} has {found_bytes} bytes, and the snapshot says {file.bytes}: restore another snapshot",
+                path=path,
             )
         if found_crc32c != file.crc32c:
             raise CorruptionError(

@@ -35,7 +35,9 @@ def restore_files(snapshot: Snapshot, target: Path) -> None:
         _core.sync_directory(target.parent)
     except (OSError, Error) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        raise CheckpointError(f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=str(target)) from error
+        raise CheckpointError(
+            f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=str(target)
+        ) from error
 
 
 def verify(snapshot: Snapshot) -> None:

@@ -29,9 +29,11 @@ class Scan:
         columns = list(key.record_arrow)
         taken = {field.name for field in columns}
         if with_values:
-            columns += [field.with_name(f"value_{field.name}") if field.name in taken else field for field in value.record_arrow]
+            columns += [
+                field.with_name(f"value_{field.name}") if field.name in taken else field for field in value.record_arrow
+            ]
         self._schema = pa.schema(columns)
-        self._scan = table.scan(batch_rows, with_values)
+        self._scan: _core.Scan | None = table.scan(batch_rows, with_values)
 
     @property
     def schema(self) -> pa.Schema:

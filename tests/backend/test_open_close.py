@@ -174,7 +174,9 @@ def test_a_backend_holds_256_states(tmp_path):
             assert states[i].scan().to_arrow()["value"].to_pylist() == [i] * 20
 
 
-@pytest.mark.parametrize("type", [pa.uint8(), pa.decimal128(5), pa.list_(pa.int8()), pa.large_utf8(), pa.struct([]), set, "int", 7])
+@pytest.mark.parametrize(
+    "type", [pa.uint8(), pa.decimal128(5), pa.list_(pa.int8()), pa.large_utf8(), pa.struct([]), set, "int", 7]
+)
 def test_types_that_are_not_supported_are_refused_by_name(keyed, type):
     with pytest.raises(sfkv.SchemaError):
         keyed.value_state("v", type)

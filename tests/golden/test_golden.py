@@ -1,6 +1,6 @@
 """Byte for byte what FORMAT.md says. The files here are rewritten only on purpose, together with the format version:
 
-    SFKV_REWRITE_GOLDEN=1 python -m pytest tests/golden
+SFKV_REWRITE_GOLDEN=1 python -m pytest tests/golden
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def rows():
         for value in values:
             yield f"{arrow} | {value!r} | {keys.row_of(value).hex(' ')} | {codec.row_of(value).hex(' ')}"
     yield "# columns | key | key row"
-    columns = KeyRows(KeySchema.of(pa.schema([("user", pa.utf8()), pa.field("day", pa.int32(), nullable=False), ("raw", pa.binary())])))
+    columns = KeyRows(
+        KeySchema.of(pa.schema([("user", pa.utf8()), pa.field("day", pa.int32(), nullable=False), ("raw", pa.binary())]))
+    )
     for key in [("a", 1, b""), (None, -1, None), ("", 0, b"\0")]:
         yield f"user, day not null, raw | {key!r} | {columns.row_of(key).hex(' ')}"
     yield "# record | row"
@@ -72,7 +74,10 @@ def store(path):
     with sfkv.open(path, key=str, max_parallelism=300, key_groups=(0, 299)) as keyed:
         keyed.value_state("count", int).put_many(["a", "ü", ""], [1, -1, 0])
         keyed.value_state("plane", {"flights": int, "airport": str | None}).put("N14228", {"flights": 3, "airport": "IAH"})
-        keyed.value_state("notes", object).put("a", ["x", 1], )
+        keyed.value_state("notes", object).put(
+            "a",
+            ["x", 1],
+        )
         keyed.value_state("count", int).put_many([], [], offset={"flights": 20000})
         for key, value in sorted(keyed._store.read_range(b"", b"\xff\xff\xff").items()):
             yield f"{key.hex(' ')} | {value.decode() if value.startswith(b'{') else value.hex(' ')}"

@@ -25,7 +25,9 @@ class Seen:
 
 
 # Keys that collide in their first bytes, are empty, hold zero bytes, or are beginnings of one another.
-TEXT_KEYS = st.sampled_from(["", "\0", "\0\0", "a", "a\0", "aa", "ab", "b", "x" * 50, "x" * 50 + "y", "ü", "\uffff", "\U0001f600"])
+TEXT_KEYS = st.sampled_from(
+    ["", "\0", "\0\0", "a", "a\0", "aa", "ab", "b", "x" * 50, "x" * 50 + "y", "ü", "\uffff", "\U0001f600"]
+)
 INT_KEYS = st.sampled_from([0, 1, -1, 255, 256, 2**31, -(2**31), 2**63 - 1, -(2**63)]) | st.integers(-50, 50)
 COMPOSITE_KEYS = st.tuples(TEXT_KEYS, st.none() | INT_KEYS)
 KEYS = {"text": (str, TEXT_KEYS), "int": (int, INT_KEYS), "composite": ({"a": str, "b": int | None}, COMPOSITE_KEYS)}
@@ -42,7 +44,10 @@ VALUES = {
             st.binary(max_size=5),
         ),
     ),
-    "object": (object, st.recursive(st.integers(-5, 5) | st.text("ab", max_size=3), lambda inner: st.lists(inner, max_size=3), max_leaves=5)),
+    "object": (
+        object,
+        st.recursive(st.integers(-5, 5) | st.text("ab", max_size=3), lambda inner: st.lists(inner, max_size=3), max_leaves=5),
+    ),
 }
 NAMES = sorted(VALUES)
 OFFSETS = st.none() | st.integers(-(2**63), 2**64 - 1)
@@ -54,7 +59,11 @@ CONFIGURATIONS = [("2MB", 64), (1, 1), (100, 3)]
 class Machine(RuleBasedStateMachine):
     snapshots = Bundle("snapshots")
 
-    @initialize(kind=st.sampled_from(sorted(KEYS)), configuration=st.sampled_from(CONFIGURATIONS), parallelism=st.sampled_from([1, 3, 128]))
+    @initialize(
+        kind=st.sampled_from(sorted(KEYS)),
+        configuration=st.sampled_from(CONFIGURATIONS),
+        parallelism=st.sampled_from([1, 3, 128]),
+    )
     def begin(self, kind, configuration, parallelism):
         self.folder = Path(tempfile.mkdtemp(prefix="sfkv-machine-"))
         self.key, self.keys = KEYS[kind]

@@ -75,7 +75,10 @@ def test_arrow_consumers_read_it_as_a_stream(keyed):
     state = keyed.value_state("v", int)
     state.put_many(["a", "b"], [1, 2])
     reader = pa.RecordBatchReader.from_stream(state.scan())
-    assert sorted(reader.read_all().to_pylist(), key=lambda row: row["key"]) == [{"key": "a", "value": 1}, {"key": "b", "value": 2}]
+    assert sorted(reader.read_all().to_pylist(), key=lambda row: row["key"]) == [
+        {"key": "a", "value": 1},
+        {"key": "b", "value": 2},
+    ]
 
 
 def test_a_scan_ends_and_stays_ended(keyed):

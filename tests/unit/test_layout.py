@@ -51,13 +51,30 @@ def test_only_the_upper_headers_and_one_module_see_rocksdb():
 def test_each_header_compiles_alone(tmp_path, header):
     """Those above RocksDB; the others are compiled by the extension modules, with the engine that is linked."""
     (tmp_path / "alone.cc").write_text(f'#include "sfkv/{header}.h"\n')
-    command = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{ROOT / 'include'}", tmp_path / "alone.cc"]
+    command = [
+        "g++",
+        "-std=c++17",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fsyntax-only",
+        f"-I{ROOT / 'include'}",
+        tmp_path / "alone.cc",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def source_files():
-    for pattern in ("sfkv/**/*.py", "sfkv/*.pyx", "sfkv/*.pxd", "include/sfkv/*.h", "tests/**/*.py", "examples/*.py", "benchmarks/*"):
+    for pattern in (
+        "sfkv/**/*.py",
+        "sfkv/*.pyx",
+        "sfkv/*.pxd",
+        "include/sfkv/*.h",
+        "tests/**/*.py",
+        "examples/*.py",
+        "benchmarks/*",
+    ):
         yield from (path for path in ROOT.glob(pattern) if path.is_file())
 
 
@@ -108,7 +125,8 @@ def test_the_error_tree_is_the_one_in_the_docstring():
 def test_a_bare_import_loads_nothing_heavy():
     program = (
         "import sys; before = set(sys.modules); import sfkv; new = set(sys.modules) - before;"
-        "print(sorted(n for n in new if n.split('.')[0] in ('numpy', 'pyarrow', 'msgspec', 'pandas') or n.startswith('sfkv._')))"
+        "heavy = ('numpy', 'pyarrow', 'msgspec', 'pandas');"
+        "print(sorted(name for name in new if name.split('.')[0] in heavy or name.startswith('sfkv._')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -122,7 +140,9 @@ def test_the_version_is_one():
 
 def test_no_symbol_of_the_engine_is_seen_from_outside():
     for path in (ROOT / "sfkv").glob("*.so"):
-        names = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout.split("\n")
+        names = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout.split(
+            "\n"
+        )
         defined = [line.split()[-1] for line in names if line]
         assert [name for name in defined if not name.startswith("PyInit_")] == [], path
 

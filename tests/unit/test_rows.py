@@ -120,7 +120,13 @@ def test_sliced_columns_are_read_from_where_they_begin():
     assert records.rows_of(structs.slice(1)) == [records.row_of({"a": 2, "b": "yy"}), records.row_of({"a": 3, "b": ""})]
 
 
-MALFORMED = [b"", b"\1" + b"\0" * 40, b"\0" * 3, b"\0\0" + b"\0" * 8 + b"\xff\xff\xff\xff", b"\0\0" + b"\0" * 8 + b"\5\0\0\0abc"]
+MALFORMED = [
+    b"",
+    b"\1" + b"\0" * 40,
+    b"\0" * 3,
+    b"\0\0" + b"\0" * 8 + b"\xff\xff\xff\xff",
+    b"\0\0" + b"\0" * 8 + b"\5\0\0\0abc",
+]
 
 
 @pytest.mark.parametrize("row", MALFORMED)

@@ -8,7 +8,17 @@ from sfkv.config._sizes import parse_bytes
 
 @pytest.mark.parametrize(
     ("size", "count"),
-    [(0, 0), (17, 17), ("17", 17), ("64MB", 64 << 20), ("64 mb", 64 << 20), ("1g", 1 << 30), ("2 KiB", 2048), ("3tb", 3 << 40), ("5b", 5)],
+    [
+        (0, 0),
+        (17, 17),
+        ("17", 17),
+        ("64MB", 64 << 20),
+        ("64 mb", 64 << 20),
+        ("1g", 1 << 30),
+        ("2 KiB", 2048),
+        ("3tb", 3 << 40),
+        ("5b", 5),
+    ],
 )
 def test_sizes_are_powers_of_two(size, count):
     assert parse_bytes(size, "x") == count
