@@ -3,7 +3,7 @@
 tuned   the RocksDB that `make engine` built, linked statically with hidden symbols; taken where there is one
 system  the distribution's librocksdb, found by pkg-config
 
-SFKV_ENGINE=tuned|system forces one. SFKV_DEBUG=1 checks preconditions.
+SFKV_ENGINE=tuned|system forces one. SFKV_DEBUG=1 checks preconditions. SFKV_FLOOR=1 builds the benchmarks' floor too.
 """
 
 import json
@@ -17,6 +17,19 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
+COMPILE_FLAGS = [
+    "-std=c++17",
+    "-O2",
+    "-g1",
+    "-Wall",
+    "-Wextra",
+    "-Wno-sign-compare",  # Cython's code compares signs, and names parameters that it does not use
+    "-Wno-unused-parameter",
+    "-Wno-cast-function-type",
+    "-Wno-missing-field-initializers",
+    "-fvisibility=hidden",
+    "-fno-gnu-unique",
+]
 MODULES = ("_status", "_cells", "_rows", "_core", "_bundle")
 
 
@@ -75,33 +88,24 @@ def extensions(engine: dict) -> list[Extension]:
     headers = [str(path) for path in sorted((ROOT / "include" / "sfkv").glob("*.h"))]
     debug = [("SFKV_DEBUG", None)] if os.environ.get("SFKV_DEBUG") == "1" else []
     plain = {"define_macros": [], "include_dirs": [], "extra_objects": [], "libraries": [], "library_dirs": []}
+    sources = {f"sfkv.{module}": f"sfkv/{module}.pyx" for module in MODULES}
+    if os.environ.get("SFKV_FLOOR") == "1":
+        sources["benchmarks._floor"] = "benchmarks/_floor.pyx"
     made = []
-    for module in MODULES:
-        settings = engine if module == "_core" else plain
+    for name, source in sources.items():
+        settings = engine if name in ("sfkv._core", "benchmarks._floor") else plain
         made.append(
             Extension(
-                f"sfkv.{module}",
-                [f"sfkv/{module}.pyx"],
+                name,
+                [source],
                 language="c++",
                 define_macros=settings["define_macros"] + debug,
-                include_dirs=["include", *settings["include_dirs"]],
+                include_dirs=["include", str(Path(source).parent), *settings["include_dirs"]],
                 extra_objects=settings["extra_objects"],
                 libraries=settings["libraries"],
                 library_dirs=settings["library_dirs"],
-                depends=[*headers, "sfkv/_exports.map", *settings["extra_objects"]],
-                extra_compile_args=[
-                    "-std=c++17",
-                    "-O2",
-                    "-g1",
-                    "-Wall",
-                    "-Wextra",
-                    "-Wno-sign-compare",
-                    "-Wno-unused-parameter",
-                    "-Wno-cast-function-type",
-                    "-Wno-missing-field-initializers",
-                    "-fvisibility=hidden",
-                    "-fno-gnu-unique",
-                ],
+                depends=[*headers, "benchmarks/floor.h", "sfkv/_exports.map", *settings["extra_objects"]],
+                extra_compile_args=COMPILE_FLAGS,
                 # Nothing of the engine is to be seen from outside: another RocksDB in the process must not bind to it.
                 extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--version-script=sfkv/_exports.map"],
             )

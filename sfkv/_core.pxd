@@ -24,6 +24,7 @@ cdef class Store:
 
 cdef class Table:
     cdef readonly Store store
+    cdef object owner          # the backend, which closes the store when it is dropped
     cdef uint8_t id
     cdef KeyRows keys
     cdef ValueRows values

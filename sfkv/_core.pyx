@@ -190,6 +190,15 @@ cdef class Store:
             status = deref(self.c_store).table().Flush()
         check(status, self.context, "flush")
 
+    def compact(self):
+        """Rewrites all files."""
+        cdef CCall call
+        cdef CStatus status
+        self.enter(&call, self.context, "compact")
+        with nogil:
+            status = deref(self.c_store).table().Compact()
+        check(status, self.context, "compact")
+
     def read_range(self, bytes first, bytes bound):
         """The rows whose encoded keys lie between two, the second left out, as a dict of bytes. For few rows: all are copied."""
         cdef CCall call
@@ -235,8 +244,9 @@ cdef class Store:
 cdef class Table:
     """The rows of one state."""
 
-    def __init__(self, Store store, int id, KeyRows keys, ValueRows values, str state):
+    def __init__(self, Store store, int id, KeyRows keys, ValueRows values, str state, owner):
         self.store = store
+        self.owner = owner
         self.id = <uint8_t>id
         self.keys = keys
         self.values = values

@@ -66,6 +66,7 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         CStatus DeleteAll(const CKeyBatch& keys, string_view offset_key, string_view offset_row) except +
         CStatus Write(CWriteBatch* batch) except +
         CStatus Flush() except +
+        CStatus Compact() except +
 
     cdef cppclass CScanOptions "sfkv::ScanOptions":
         CScanOptions()

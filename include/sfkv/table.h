@@ -147,6 +147,13 @@ class Table {
     return Resuming([&] { return db_->Flush(options); });
   }
 
+  // Rewrites all files, so that each key has one row and nothing is left of deleted ones.
+  Status Compact() {
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;  // also what lies at the bottom
+    return Resuming([&] { return db_->CompactRange(options, nullptr, nullptr); });
+  }
+
   static Status ValueTooLong(size_t bytes, int64_t row) {
     return Status(Code::kLimit, "the value takes " + std::to_string(bytes) + " bytes, and a value may take at most " +
                                     std::to_string(kMaxValueBytes) + ": split it over several keys", row);

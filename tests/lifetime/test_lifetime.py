@@ -114,6 +114,19 @@ def test_dropping_an_open_backend_warns_and_closes(tmp_path):
         assert keyed.value_state("v", int).get("a") == 1
 
 
+def test_a_state_keeps_its_backend_open(tmp_path):
+    state = sfkv.open(tmp_path / "s", key=int).value_state("v", int)
+    gc.collect()
+    state.put_many(range(10), range(10))
+    scan = state.scan(batch_rows=3)
+    with pytest.warns(ResourceWarning):
+        del state
+        gc.collect()
+        assert sum(batch.num_rows for batch in scan) == 10
+        del scan
+        gc.collect()
+
+
 def test_states_and_scans_in_cycles_are_collected_in_any_order(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)

@@ -172,6 +172,10 @@ class Machine(RuleBasedStateMachine):
         self.keyed._store.flush()
 
     @rule()
+    def compact(self):
+        self.keyed.compact()
+
+    @rule()
     def reopen(self):
         path = self.keyed.path
         self.keyed.close()
