@@ -72,7 +72,10 @@ class KeyedStateBackend:
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
         state = ValueState(
-            name, _core.Table(self._store, table, KeyRows(self._key, name), ValueRows(value, name), name, self), self._key, value
+            name,
+            _core.Table(self._store, table, KeyRows(self._key, name), ValueRows(value, name), name, self),
+            self._key,
+            value,
         )
         self._states[name] = state
         return state

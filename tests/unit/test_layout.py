@@ -73,7 +73,9 @@ def source_files():
         "include/sfkv/*.h",
         "tests/**/*.py",
         "examples/*.py",
-        "benchmarks/*",
+        "benchmarks/*.py",
+        "benchmarks/*.pyx",
+        "benchmarks/*.h",
     ):
         yield from (path for path in ROOT.glob(pattern) if path.is_file())
 
