@@ -2,6 +2,9 @@
 #pragma once
 
 #include <rocksdb/cache.h>
+#if __has_include(<rocksdb/advanced_cache.h>)
+#include <rocksdb/advanced_cache.h>  // where newer engines keep the class Cache
+#endif
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
