@@ -68,6 +68,7 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   // Failures.
   options.listeners.push_back(std::make_shared<NoRecoveryByItself>());
   options.max_bgerror_resume_count = 0;
+  options.atomic_flush = true;  // else 9.10 waits for ever in Resume() if a flush was asked for while another one failed
 
   // Opening, closing, logging.
   options.create_if_missing = true;

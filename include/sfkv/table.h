@@ -144,14 +144,16 @@ class Table {
     rocksdb::FlushOptions options;
     options.wait = true;
     options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
-    return Resuming([&] { return db_->Flush(options); });
+    SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Resume()));  // which does nothing unless a flush has failed
+    return FromRocksDB(db_->Flush(options));
   }
 
   // Rewrites all files, so that each key has one row and nothing is left of deleted ones.
   Status Compact() {
     rocksdb::CompactRangeOptions options;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;  // also what lies at the bottom
-    return Resuming([&] { return db_->CompactRange(options, nullptr, nullptr); });
+    SFKV_RETURN_IF_ERROR(Flush());
+    return FromRocksDB(db_->CompactRange(options, nullptr, nullptr));
   }
 
   static Status ValueTooLong(size_t bytes, int64_t row) {
