@@ -2,11 +2,13 @@
 
 from typing import Any, final
 
+from typing_extensions import Self
+
 from sfkv._core import Table
 
 @final
 class BundleRows:
-    def __init__(self, table: Table, keys: Any) -> None: ...
+    def __new__(cls, table: Table, keys: Any) -> Self: ...
     @property
     def rows(self) -> dict[Any, Any]: ...
     def write(self, offset: bytes | None = None) -> None: ...

@@ -23,7 +23,7 @@ cdef class BundleRows:
     cdef list keys             # the distinct keys, in the batch's order
     cdef list originals        # the values that were read for them; None where these can be changed in place
 
-    def __init__(self, Table table, keys):
+    def __cinit__(self, Table table not None, keys):
         self.table = table
         table.read_keys(keys, &self.batch, "bundle")
         table.read_rows(self.batch, &self.stored, "bundle")

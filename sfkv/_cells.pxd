@@ -38,5 +38,6 @@ cdef class Cell:
     cdef int store_time(self, object since_epoch, char* cell) except -1
     cdef int view(self, object value, string_view* text) except -1
     cdef object load(self, const char* cell)
+    cdef object load_date(self, int64_t day)
     cdef object load_time(self, int64_t ticks)
     cdef object load_text(self, const char* text, size_t bytes)

@@ -34,7 +34,7 @@ cdef dict TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @cython.final
 cdef class Cell:
-    def __init__(self, column):
+    def __cinit__(self, column):
         cdef int cell_type = column.cell_type
         self.type = <CellType>cell_type
         self.width = CellBytes(self.type)
@@ -128,7 +128,7 @@ cdef class Cell:
     cdef object load(self, const char* cell):
         cdef int64_t number
         if self.kind == DATE:
-            return date_type.fromordinal((<int32_t*>cell)[0] + EPOCH_DAY)
+            return self.load_date((<int32_t*>cell)[0])
         if self.kind == TIMESTAMP:
             return self.load_time((<int64_t*>cell)[0])
         if self.type == CellType.kInt64:
@@ -145,6 +145,12 @@ cdef class Cell:
             return (<short*>cell)[0]
         return (<signed char*>cell)[0]
 
+    cdef object load_date(self, int64_t day):
+        try:
+            return date_type.fromordinal(day + EPOCH_DAY)
+        except (ValueError, OverflowError) as error:
+            raise out_of_years("date") from error
+
     cdef object load_time(self, int64_t ticks):
         whole, rest = divmod(ticks, self.ticks)
         if self.ticks == 1_000_000_000 and rest % 1000 != 0:
@@ -155,11 +161,18 @@ cdef class Cell:
             moment = self.epoch + timedelta_type(seconds=whole, microseconds=rest * 1_000_000 // self.ticks)
             return moment if self.zone is None else moment.astimezone(self.zone)
         except OverflowError as error:
-            raise _errors.SchemaError(
-                "the time is outside the years 1 to 9999 that Python's datetime holds: read it by get_many", code="out_of_years"
-            ) from error
+            raise out_of_years("time") from error
 
     cdef object load_text(self, const char* text, size_t size):
-        if self.type == CellType.kUtf8:
+        if self.type != CellType.kUtf8:
+            return PyBytes_FromStringAndSize(text, size)
+        try:
             return PyUnicode_DecodeUTF8(text, size, NULL)
-        return PyBytes_FromStringAndSize(text, size)
+        except UnicodeDecodeError as error:
+            raise _errors.SchemaError("the text is not UTF-8: read it by get_many, as binary", code="not_utf8") from error
+
+
+cdef object out_of_years(str what):
+    return _errors.SchemaError(
+        f"the {what} is outside the years 1 to 9999 that Python's {what}s hold: read it by get_many", code="out_of_years"
+    )

@@ -4,6 +4,7 @@ import os
 from typing import Any, final
 
 import pyarrow as pa
+from typing_extensions import Self
 
 from sfkv._rows import KeyRows, ValueRows
 
@@ -19,7 +20,7 @@ def mark_clean(path: str | os.PathLike[str]) -> None: ...
 
 @final
 class Slot:
-    def __init__(self, memory_bytes: int, write_buffer_ratio: float, high_priority_ratio: float) -> None: ...
+    def __new__(cls, memory_bytes: int, write_buffer_ratio: float, high_priority_ratio: float) -> Self: ...
     @property
     def memory_bytes(self) -> int: ...
     @property
@@ -37,8 +38,8 @@ class Slot:
 
 @final
 class Store:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: str,
         slot: Slot,
         *,
@@ -46,7 +47,7 @@ class Store:
         recover: bool = False,
         write_batch_bytes: int,
         read_chunk_keys: int,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def path(self) -> str: ...
     @property
@@ -74,7 +75,7 @@ class Store:
 
 @final
 class Table:
-    def __init__(self, store: Store, id: int, keys: KeyRows, values: ValueRows, state: str, owner: object) -> None: ...
+    def __new__(cls, store: Store, id: int, keys: KeyRows, values: ValueRows, state: str, owner: object) -> Self: ...
     @property
     def store(self) -> Store: ...
     def get(self, key: Any, default: Any = None) -> Any: ...
@@ -89,5 +90,6 @@ class Table:
 
 @final
 class Scan:
+    def __new__(cls, table: Table, batch_rows: int, with_values: bool) -> Self: ...
     def next_batch(self) -> tuple[pa.Array, pa.Array | None] | None: ...
     def close(self) -> None: ...

@@ -92,7 +92,7 @@ def mark_clean(path):
 cdef class Slot:
     """The native part of `sfkv.Slot`."""
 
-    def __init__(self, size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio):
+    def __cinit__(self, size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio):
         self.c_slot = make_shared[CSlot](memory_bytes, write_buffer_ratio, high_priority_ratio)
 
     @property
@@ -129,7 +129,7 @@ cdef class Slot:
 cdef class Store:
     """One database in one directory."""
 
-    def __init__(self, str path, Slot slot, *, bint create=True, bint recover=False,
+    def __cinit__(self, str path not None, Slot slot not None, *, bint create=True, bint recover=False,
                  size_t write_batch_bytes, size_t read_chunk_keys):
         cdef CStoreOptions options
         cdef CStatus status
@@ -139,6 +139,7 @@ cdef class Store:
         options.write_batch_bytes = write_batch_bytes
         options.read_chunk_keys = read_chunk_keys
         self.path = path
+        self.max_parallelism = 1  # until own() says more
         self.write_batch_bytes = write_batch_bytes
         self.context = Context(path=path)
         cdef shared_ptr[CSlot] c_slot = slot.c_slot
@@ -199,7 +200,7 @@ cdef class Store:
             status = deref(self.c_store).table().Compact()
         check(status, self.context, "compact")
 
-    def read_range(self, bytes first, bytes bound):
+    def read_range(self, bytes first not None, bytes bound not None):
         """The rows whose encoded keys lie between two, the second left out, as a dict of bytes. For few rows: all are copied."""
         cdef CCall call
         cdef vector[string] keys
@@ -217,7 +218,7 @@ cdef class Store:
         """The store's own rows."""
         return self.read_range(STORE_ROW, RESERVED_BOUND)
 
-    def put_reserved_row(self, bytes key, bytes value):
+    def put_reserved_row(self, bytes key not None, bytes value not None):
         cdef CCall call
         cdef CStatus status
         cdef string_view k = view(key)
@@ -244,7 +245,7 @@ cdef class Store:
 cdef class Table:
     """The rows of one state."""
 
-    def __init__(self, Store store, int id, KeyRows keys, ValueRows values, str state, owner):
+    def __cinit__(self, Store store not None, int id, KeyRows keys not None, ValueRows values not None, str state not None, owner):
         self.store = store
         self.owner = owner
         self.id = <uint8_t>id
@@ -444,23 +445,24 @@ cdef class Table:
 
     def scan(self, int64_t batch_rows, bint with_values):
         """Starts a pass over all rows: see `sfkv.state.scan`."""
-        cdef Scan scan = Scan.__new__(Scan)
-        cdef CCall call
-        cdef CScanOptions options
-        options.table = self.id
-        options.range = self.store.range
-        options.batch_rows = batch_rows
-        options.with_values = with_values
-        scan.table = self
-        scan.with_values = with_values
-        self.store.enter(&call, self.context, "scan")
-        scan.c_scan = deref(self.store.c_store).NewScan(options, self.keys.codec, self.values.codec)
-        return scan
+        return Scan(self, batch_rows, with_values)
 
 
 @cython.final
 cdef class Scan:
     """A pass over one state. It ends with its last batch, by close(), by being dropped, or with its store."""
+
+    def __cinit__(self, Table table not None, int64_t batch_rows, bint with_values):
+        cdef CCall call
+        cdef CScanOptions options
+        options.table = table.id
+        options.range = table.store.range
+        options.batch_rows = batch_rows
+        options.with_values = with_values
+        self.table = table
+        self.with_values = with_values
+        table.store.enter(&call, table.context, "scan")
+        self.c_scan = deref(table.store.c_store).NewScan(options, table.keys.codec, table.values.codec)
 
     def next_batch(self):
         """The keys, and the values unless they were not asked for, of the next rows, as struct arrays; None at the end."""

@@ -58,7 +58,7 @@ cdef void release_capsule(object capsule) noexcept:
 
 @cython.final
 cdef class ArrowResult:
-    def __init__(self, type):
+    def __cinit__(self, type):
         self.type = type
 
     def __arrow_c_array__(self, requested_schema=None):
@@ -72,7 +72,7 @@ cdef class ArrowResult:
 
 @cython.final
 cdef class KeyRows:
-    def __init__(self, schema, state=None):
+    def __cinit__(self, schema, state=None):
         self.schema = schema
         self.cells = tuple(Cell(column) for column in schema.columns)
         self.is_record = schema.is_record
@@ -98,7 +98,7 @@ cdef class KeyRows:
             rows.append(row.data()[:row.size()])
         return rows
 
-    def key_of(self, bytes row):
+    def key_of(self, bytes row not None):
         """The key that a key row stands for."""
         return self.decode(string_view(row, len(row)))
 
@@ -163,19 +163,19 @@ cdef class KeyRows:
         cdef list values = []
         for i in range(len(self.cells)):
             cell = <Cell>self.cells[i]
-            if cell.nullable:
+            if cell.nullable and at < end:
                 at += 1
                 if at[-1] == 0:
                     values.append(None)
                     continue
-            if cell.width != 0:
+            if cell.width != 0 and <size_t>(end - at) >= cell.width:
                 DecodeOrdered(cell.type, at, native)
                 values.append(cell.load(native))
                 at += cell.width
-            else:
-                if not ParseOrdered(&at, end, &text):
-                    raise _errors.CorruptionError("Corruption: a stored key does not have the form of its schema")
+            elif cell.width == 0 and at < end and ParseOrdered(&at, end, &text):
                 values.append(cell.load_text(text.data(), text.size()))
+            else:
+                raise _errors.CorruptionError("Corruption: a stored key does not have the form of its schema")
         return tuple(values) if self.is_record else values[0]
 
 
@@ -190,7 +190,7 @@ cdef int check_nulls(Columns columns, tuple cells, Context context, str operatio
 
 @cython.final
 cdef class ValueRows:
-    def __init__(self, schema, state=None):
+    def __cinit__(self, schema, state=None):
         self.schema = schema
         self.cells = tuple(Cell(column) for column in schema.columns)
         self.names = [column.name for column in schema.columns]
@@ -219,7 +219,7 @@ cdef class ValueRows:
             rows.append(row.data()[:row.size()])
         return rows
 
-    def value_of(self, bytes row):
+    def value_of(self, bytes row not None):
         """The value that a row stands for."""
         return self.decode(string_view(row, len(row)))
 

@@ -10,7 +10,7 @@ from sfkv import _errors
 
 @cython.final
 cdef class Context:
-    def __init__(self, path=None, state=None, key_columns=(), value_columns=()):
+    def __cinit__(self, path=None, state=None, key_columns=(), value_columns=()):
         self.path = path
         self.state = state
         self.key_columns = list(key_columns)

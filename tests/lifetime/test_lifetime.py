@@ -179,6 +179,23 @@ def test_pickling_is_refused_with_the_way_on(keyed):
             pickle.dumps(thing)
 
 
+@pytest.mark.parametrize(
+    "name", ["_core.Slot", "_core.Store", "_core.Table", "_core.Scan", "_rows.KeyRows", "_bundle.BundleRows"]
+)
+def test_native_objects_cannot_be_made_half(name):
+    """An object whose native part was never made would crash at its first call."""
+    module, _, cls = name.partition(".")
+    native = getattr(
+        __import__("sfkv", fromlist=[module]).__dict__.get(module) or __import__(f"sfkv.{module}", fromlist=["x"]), cls
+    )
+    with pytest.raises(TypeError):
+        native.__new__(native)
+    with pytest.raises(TypeError):
+        native(None, None, None)
+    with pytest.raises(TypeError, match="not an acceptable base type"):
+        type("Sub", (native,), {})
+
+
 def test_errors_survive_pickling():
     error = sfkv.KeyGroupError("text", state="s", row=3, operation="put_many")
     again = pickle.loads(pickle.dumps(error))

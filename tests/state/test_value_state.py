@@ -311,6 +311,10 @@ def test_times_that_python_cannot_hold_say_so(keyed):
     seconds.put_many(["a"], pa.array([2**40], pa.timestamp("s")))
     with pytest.raises(sfkv.SchemaError, match="years.*get_many"):
         seconds.get("a")
+    days = keyed.value_state("d", pa.date32())
+    days.put_many(["a"], pa.array([2**30], pa.int32()).cast(pa.date32()))
+    with pytest.raises(sfkv.SchemaError, match="years.*get_many"):
+        days.get("a")
     with pytest.raises(sfkv.SchemaError):
         seconds.put("a", dt.datetime(2020, 1, 1, 0, 0, 0, 1))
     with pytest.raises(sfkv.SchemaError):

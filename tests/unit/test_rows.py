@@ -136,7 +136,14 @@ def test_a_malformed_row_is_corruption_and_never_read_beyond(row):
         rows.value_of(row)
 
 
-@pytest.mark.parametrize("row", [b"", b"ab", b"ab\0", b"a\0\x01\0\0"])
-def test_a_malformed_key_is_corruption(row):
+@pytest.mark.parametrize(
+    ("key", "row"),
+    [
+        *((str, row) for row in (b"", b"ab", b"ab\0", b"a\0\x01\0\0")),
+        *((int, row) for row in (b"", b"\x80" * 7)),
+        *(({"a": int | None, "b": str}, row) for row in (b"", b"\0", b"\1", b"\1" + b"\x80" * 8, b"\0a")),
+    ],
+)
+def test_a_malformed_key_is_corruption_and_never_read_beyond(key, row):
     with pytest.raises(sfkv.CorruptionError):
-        KeyRows(KeySchema.of(str)).key_of(row)
+        KeyRows(KeySchema.of(key)).key_of(row)
