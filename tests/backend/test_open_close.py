@@ -2,7 +2,6 @@
 
 import os
 import signal
-import stat
 
 import pyarrow as pa
 import pytest
@@ -323,12 +322,26 @@ def test_a_flipped_bit_in_a_table_file_is_corruption(tmp_path):
                 call()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_directory_is_a_storage_error(tmp_path):
-    (tmp_path / "s").mkdir()
-    (tmp_path / "s").chmod(stat.S_IRUSR | stat.S_IXUSR)
-    with pytest.raises(sfkv.StorageError):
-        sfkv.open(tmp_path / "s", key=str)
+def test_a_directory_that_may_not_be_written_is_a_storage_error(run_python):
+    """As root, which may write everywhere, in a process that has become nobody."""
+    run_python(
+        """
+        import os, tempfile, sfkv
+        folder = tempfile.mkdtemp()
+        sfkv.open(folder + "/s", key=str).close()
+        os.chmod(folder, 0o555)
+        os.chmod(folder + "/s", 0o555)
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        for path in ("/s", "/new"):
+            try:
+                sfkv.open(folder + path, key=str)
+            except sfkv.StorageError as error:
+                assert "ermission denied" in str(error), error
+            else:
+                raise SystemExit(2)
+        """
+    )
 
 
 @pytest.mark.parametrize("memory", ["3MB", 0, -1, "many", None, "1.5GB", True])

@@ -10,6 +10,7 @@ import warnings
 import pytest
 
 import sfkv
+from sfkv.backend.keyed import _open_backends
 
 
 def test_a_second_thread_in_one_backend_is_told_so(tmp_path):
@@ -146,6 +147,8 @@ def test_states_and_scans_in_cycles_are_collected_in_any_order(tmp_path):
                 del cycle[name]
             del cycle
             gc.collect()
+            assert not _open_backends
+            sfkv.open(tmp_path / str(i)).close()  # it was closed, and marked clean
 
 
 def test_a_state_keeps_nothing_open_after_close(tmp_path):
