@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import os
 import time
 import warnings
@@ -188,7 +189,7 @@ class KeyedStateBackend:
             if error.code in ("busy", "closed", "forked"):
                 raise
             raise local.failed(id, folder, error) from error
-        begun = _with_sync_ms(begun, (time.monotonic() - started) * 1000)
+        begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
         if self._uploads is None:
             self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
         future = self._uploads.submit(local.complete, begun, linked, started)
@@ -252,12 +253,6 @@ class KeyedStateBackend:
         first, last = self.key_groups
         state = "closed" if self.closed else f"{len(self._tables)} states"
         return f"KeyedStateBackend({self.path!r}, key={self._key}, key_groups={first}-{last}, {state})"
-
-
-def _with_sync_ms(snapshot: Snapshot, sync_ms: float) -> Snapshot:
-    from dataclasses import replace
-
-    return replace(snapshot, sync_ms=sync_ms)
 
 
 def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
