@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from sfkv.backend.slot import Slot
     from sfkv.checkpoint.local import list_snapshots
     from sfkv.checkpoint.manifest import Snapshot, SnapshotFile
+    from sfkv.state.list import ListState
+    from sfkv.state.map import MapState, MapView
     from sfkv.state.scan import Scan
     from sfkv.state.value import ValueState
 
@@ -70,6 +72,8 @@ _HOMES = {
     "sfkv.backend.slot": ("Slot",),
     "sfkv.checkpoint.local": ("list_snapshots",),
     "sfkv.checkpoint.manifest": ("Snapshot", "SnapshotFile"),
+    "sfkv.state.list": ("ListState",),
+    "sfkv.state.map": ("MapState", "MapView"),
     "sfkv.state.scan": ("Scan",),
     "sfkv.state.value": ("ValueState",),
 }

@@ -3,9 +3,10 @@ from libc.stdint cimport uint8_t
 from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
-from sfkv._engine cimport CCall, CScan, CSlot, CStore
+from sfkv._engine cimport CCall, CSlot, CStore
 from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, KeyGroupRange, KeyRows, ValueRows, string_view
 from sfkv._status cimport Context
+from sfkv._tables cimport COffsetRow, CRows
 
 
 cdef class Slot:
@@ -19,6 +20,7 @@ cdef class Store:
     cdef readonly int max_parallelism
     cdef KeyGroupRange range
     cdef Context context
+    cdef CRows* rows(self)
     cdef int enter(self, CCall* call, Context context, str operation) except -1
 
 
@@ -26,18 +28,21 @@ cdef class Table:
     cdef readonly Store store
     cdef object owner          # the backend, which closes the store when it is dropped
     cdef uint8_t id
+    cdef int kind
     cdef KeyRows keys
+    cdef KeyRows user_keys     # of maps; else the keys, which are not looked at
     cdef ValueRows values
     cdef Context context
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1
     cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1
     cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1
+    cdef int encode_pair(self, object key, object user_key, CByteBuffer* out, str operation) except -1
+    cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1
+    cdef object contains_batch(self, CKeyBatch* batch, str operation)
+    cdef int delete_batch(self, CKeyBatch* batch, bytes offset, str operation) except -1
     cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1
     cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation) except -1
 
 
-cdef class Scan:
-    cdef Table table
-    cdef shared_ptr[CScan] c_scan
-    cdef bint with_values
+cdef COffsetRow offset_of(bytes offset)

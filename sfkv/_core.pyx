@@ -20,14 +20,16 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._engine cimport (
-    CCall, CEngineInfo, CPinnableSlice, CScan, CScanOptions, CSlot, CSnapshotFile, CStore, CStoreOptions, CTable, ChecksumFile,
+    CCall, CEngineInfo, CPinnableSlice, CSlot, CSnapshotFile, CStore, CStoreOptions, CTable, ChecksumFile,
     DescribeEngine, SyncDirectory, TakeSnapshot, WriteMarker,
 )
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CColumnBuilder, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, EncodeKeyHeader,
-    FinishPresence, FinishRecord, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, ValueRows, kKeyHeaderBytes, string_view, view,
+    FinishPresence, FinishRecord, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, ValueRows, kKeyHeaderBytes, kMaxKeyRowBytes,
+    string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
+from sfkv._tables cimport COffsetRow, CRows
 
 cdef extern from "sfkv/snapshot.h":
     pass
@@ -50,6 +52,18 @@ TABLE_ROWS = b"\xff\xff\x01"
 OFFSET_ROW = b"\xff\xff\x03"
 RESERVED_BOUND = b"\xff\xff\x04"
 cdef bytes offset_row = OFFSET_ROW
+
+# The kinds of tables.
+VALUE, LIST, MAP = range(3)
+
+
+cdef COffsetRow offset_of(bytes offset):
+    """The row of a source offset, or none. The bytes must outlive it."""
+    cdef COffsetRow row
+    if offset is not None:
+        row.key = view(offset_row)
+        row.row = view(offset)
+    return row
 
 
 def build_info():
@@ -157,6 +171,9 @@ cdef class Store:
     def key_groups(self):
         return self.range.first, self.range.last
 
+    cdef CRows* rows(self):
+        return <CRows*>self.c_store.get()
+
     cdef int enter(self, CCall* call, Context context, str operation) except -1:
         return check(call.Enter(deref(self.c_store).lifetime()), context, operation)
 
@@ -245,9 +262,12 @@ cdef class Store:
 cdef class Table:
     """The rows of one state."""
 
-    def __cinit__(self, Store store not None, int id, KeyRows keys not None, ValueRows values not None, str state not None, owner):
+    def __cinit__(self, Store store not None, int id, KeyRows keys not None, ValueRows values not None, str state not None, owner,
+                  int kind=VALUE, KeyRows user_keys=None):
         self.store = store
         self.owner = owner
+        self.kind = kind
+        self.user_keys = keys if user_keys is None else user_keys
         self.id = <uint8_t>id
         self.keys = keys
         self.values = values
@@ -268,6 +288,17 @@ cdef class Table:
         if not self.store.range.first <= group <= self.store.range.last:
             check(CKeyBatch.OutsideRange(group, self.store.range, -1), self.context, operation, "key")
         EncodeKeyHeader(out.data(), group, self.id)
+        return 0
+
+    cdef int encode_pair(self, object key, object user_key, CByteBuffer* out, str operation) except -1:
+        """Encodes a key and, behind it, a user key."""
+        cdef int32_t unused = 0
+        cdef Context context = Context(
+            self.context.path, self.context.state, [column.name for column in self.user_keys.schema.columns])
+        self.encode_key(key, out, operation)
+        self.user_keys.encode(user_key, out, &unused, context, operation)
+        if out.size() - kKeyHeaderBytes > kMaxKeyRowBytes:
+            check(CKeyBatch.KeyTooLong(out.size() - kKeyHeaderBytes, -1), self.context, operation, "key")
         return 0
 
     def get(self, key, default=None):
@@ -348,6 +379,25 @@ cdef class Table:
                 batch.Sort()
         return check(status, self.context, operation, "key")
 
+    cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1:
+        """Encodes and sorts a batch's pairs of key and user key."""
+        cdef Columns columns = self.keys.read(keys)
+        cdef Columns user_columns = self.user_keys.read(user_keys)
+        cdef CStatus status
+        if columns.rows.length() != user_columns.rows.length():
+            cause = f"there are {columns.rows.length()} keys and {user_columns.rows.length()} user keys: pass one for each key"
+            raise failure(_errors.SchemaError, cause, self.context, operation)
+        for part, name in ((columns, "key"), (user_columns, "user key")):
+            absent = FirstNull((<Columns>part).rows)
+            if absent >= 0:
+                raise failure(_errors.SchemaError, f"a {name} cannot be None", self.context, operation, absent)
+        with nogil:
+            status = batch.EncodePairs(self.keys.codec, columns.views, self.user_keys.codec, user_columns.views, self.id,
+                                       self.store.max_parallelism, self.store.range)
+            if status.ok():
+                batch.Sort()
+        return check(status, self.context, operation, "key")
+
     def get_many(self, keys):
         cdef CKeyBatch batch
         cdef CCall call
@@ -373,27 +423,30 @@ cdef class Table:
 
     def contains_many(self, keys):
         cdef CKeyBatch batch
+        self.read_keys(keys, &batch, "contains_many")
+        return self.contains_batch(&batch, "contains_many")
+
+    cdef object contains_batch(self, CKeyBatch* batch, str operation):
+        """Which rows of a batch there are: a boolean array."""
         cdef CCall call
         cdef CValidityBuilder present
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(pa.bool_())
-        self.read_keys(keys, &batch, "contains_many")
-        self.store.enter(&call, self.context, "contains_many")
+        self.store.enter(&call, self.context, operation)
         with nogil:
             present.Begin(batch.size())
-            status = deref(self.store.c_store).table().Contains(batch, &present)
+            status = deref(self.store.c_store).table().Contains(deref(batch), &present)
             if status.ok():
                 FinishPresence(&present, result.array.get())
             call.Leave()
-        check(status, self.context, "contains_many")
+        check(status, self.context, operation)
         return pa.array(result)
 
     def put_many(self, keys, values, bytes offset=None):
         cdef CKeyBatch batch
         cdef CCall call
         cdef CStatus status
-        cdef string_view offset_key = view(None if offset is None else offset_row)
-        cdef string_view offset_value = view(offset)
+        cdef COffsetRow row = offset_of(offset)
         self.read_keys(keys, &batch, "put_many")
         cdef Columns columns = self.values.read(values)
         if <size_t>columns.rows.length() != batch.size():
@@ -402,22 +455,25 @@ cdef class Table:
         self.store.enter(&call, self.context, "put_many")
         with nogil:
             status = deref(self.store.c_store).table().PutColumns(
-                batch, self.values.codec, columns.views, &columns.rows, offset_key, offset_value)
+                batch, self.values.codec, columns.views, &columns.rows, row)
             call.Leave()
         check(status, self.context, "put_many", "value")
 
     def clear_many(self, keys, bytes offset=None):
         cdef CKeyBatch batch
+        self.read_keys(keys, &batch, "clear_many")
+        self.delete_batch(&batch, offset, "clear_many")
+
+    cdef int delete_batch(self, CKeyBatch* batch, bytes offset, str operation) except -1:
+        """Deletes the rows of a batch."""
         cdef CCall call
         cdef CStatus status
-        cdef string_view offset_key = view(None if offset is None else offset_row)
-        cdef string_view offset_value = view(offset)
-        self.read_keys(keys, &batch, "clear_many")
-        self.store.enter(&call, self.context, "clear_many")
+        cdef COffsetRow row = offset_of(offset)
+        self.store.enter(&call, self.context, operation)
         with nogil:
-            status = deref(self.store.c_store).table().DeleteAll(batch, offset_key, offset_value)
+            status = deref(self.store.c_store).table().DeleteAll(deref(batch), row)
             call.Leave()
-        check(status, self.context, "clear_many")
+        return check(status, self.context, operation)
 
     cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1:
         """Copies the rows of a batch's distinct keys."""
@@ -442,47 +498,3 @@ cdef class Table:
                     break
             call.Leave()
         return check(status, self.context, operation)
-
-    def scan(self, int64_t batch_rows, bint with_values):
-        """Starts a pass over all rows: see `sfkv.state.scan`."""
-        return Scan(self, batch_rows, with_values)
-
-
-@cython.final
-cdef class Scan:
-    """A pass over one state. It ends with its last batch, by close(), by being dropped, or with its store."""
-
-    def __cinit__(self, Table table not None, int64_t batch_rows, bint with_values):
-        cdef CCall call
-        cdef CScanOptions options
-        options.table = table.id
-        options.range = table.store.range
-        options.batch_rows = batch_rows
-        options.with_values = with_values
-        self.table = table
-        self.with_values = with_values
-        table.store.enter(&call, table.context, "scan")
-        self.c_scan = deref(table.store.c_store).NewScan(options, table.keys.codec, table.values.codec)
-
-    def next_batch(self):
-        """The keys, and the values unless they were not asked for, of the next rows, as struct arrays; None at the end."""
-        cdef CCall call
-        cdef int64_t count = 0
-        cdef CStatus status
-        cdef ArrowResult keys = ArrowResult(self.table.keys.schema.record_arrow)
-        cdef ArrowResult values = ArrowResult(self.table.values.schema.record_arrow)
-        cdef shared_ptr[CScan] c_scan = self.c_scan  # close() may be called while this runs
-        if c_scan.get() == NULL:
-            raise failure(_errors.ClosedError, "the scan has ended", self.table.context, "scan")
-        self.table.store.enter(&call, self.table.context, "scan")
-        with nogil:
-            status = deref(c_scan).Next(&count, keys.array.get(), values.array.get())
-            call.Leave()
-        check(status, self.table.context, "scan")
-        if count == 0:
-            self.close()
-            return None
-        return pa.array(keys), pa.array(values) if self.with_values else None
-
-    def close(self):
-        self.c_scan.reset()

@@ -11,6 +11,7 @@ from sfkv._rows cimport (
     CWriteBatch, KeyGroupRange, string_view,
 )
 from sfkv._status cimport CStatus
+from sfkv._tables cimport COffsetRow, CRows
 
 
 cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
@@ -62,23 +63,13 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         CStatus ReadRows(const CKeyBatch& keys, CRowSet* rows) except +
         CStatus Contains(const CKeyBatch& keys, CValidityBuilder* present) except +
         CStatus PutColumns(const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values, const CColumnView* clears,
-                           string_view offset_key, string_view offset_row) except +
-        CStatus DeleteAll(const CKeyBatch& keys, string_view offset_key, string_view offset_row) except +
+                           COffsetRow offset) except +
+        CStatus DeleteAll(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus Write(CWriteBatch* batch) except +
         CStatus Flush() except +
         CStatus Compact() except +
 
-    cdef cppclass CScanOptions "sfkv::ScanOptions":
-        CScanOptions()
-        uint8_t table
-        KeyGroupRange range
-        int64_t batch_rows
-        bint with_values
-
-    cdef cppclass CScan "sfkv::Scan":
-        CStatus Next(int64_t* rows, ArrowArray* keys, ArrowArray* values) except +
-
-    cdef cppclass CStore "sfkv::Store":
+    cdef cppclass CStore "sfkv::Store"(CRows):
         @staticmethod
         CStatus Open(const CStoreOptions& options, shared_ptr[CSlot] slot, shared_ptr[CStore]* store) except +
         CStatus Close(bint discard) except +
@@ -86,7 +77,6 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         bint was_unclean()
         CTable* table()
         CStatus ReadRange(string_view first, string_view bound, vector[string]* keys, vector[string]* values) except +
-        shared_ptr[CScan] NewScan(const CScanOptions& options, const CKeyCodec& keys, const CValueCodec& values) except +
         size_t open_scans() except +
 
     cdef cppclass CSnapshotFile "sfkv::SnapshotFile":

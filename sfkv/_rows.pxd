@@ -120,6 +120,8 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
     cdef cppclass CKeyBatch "sfkv::KeyBatch":
         CKeyBatch()
         CStatus Encode(const CKeyCodec& codec, const CColumns& columns, uint8_t table, int max_parallelism, KeyGroupRange range) except +
+        CStatus EncodePairs(const CKeyCodec& codec, const CColumns& columns, const CKeyCodec& user_codec, const CColumns& user_columns,
+                            uint8_t table, int max_parallelism, KeyGroupRange range) except +
         void Sort() except +
         size_t size()
         string_view Key(size_t position)
@@ -137,6 +139,7 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
 cdef extern from "sfkv/row_set.h" namespace "sfkv" nogil:
     cdef cppclass CRowSet "sfkv::RowSet":
         CRowSet()
+        size_t size()
         bint Has(size_t i)
         string_view Get(size_t i)
 

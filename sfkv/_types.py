@@ -125,11 +125,14 @@ class KeySchema:
         self.hash = "java" if java else "murmur3"
 
     @classmethod
-    def of(cls, key: Any) -> KeySchema:
-        """The schema that a user's ``key=`` names: a type, or a pyarrow schema, struct type, or dict of several."""
+    def of(cls, key: Any, name: str = "key") -> KeySchema:
+        """The schema that a user's ``key=`` names: a type, or a pyarrow schema, struct type, or dict of several.
+
+        ``name`` is what the one column is called, where there is one: "key", or "user_key" for a map's.
+        """
         columns = _record_columns(key, "key")
         if columns is None:
-            return cls([Column("key", _plain_type(key, "key"), nullable=False)], is_record=False)
+            return cls([Column(name, _plain_type(key, "key"), nullable=False)], is_record=False)
         return cls(columns, is_record=True)
 
     @property
@@ -196,6 +199,15 @@ class ValueSchema:
             "record": self.is_record,
             "serializer": None if self.serializer is None else self.serializer.name,
         }
+
+    @property
+    def item(self) -> pa.Field:
+        """A list's element in Arrow."""
+        return pa.field("item", self.arrow, nullable=False)
+
+    def scan_arrow(self, of_lists: bool) -> pa.DataType:
+        """What a scan gives: the value's columns, or one column of lists."""
+        return pa.struct([pa.field("value", pa.list_(self.item), nullable=False)]) if of_lists else self.record_arrow
 
     def __str__(self) -> str:
         return "msgpack" if self.serializer is not None else _text(self.columns, self.is_record)

@@ -326,6 +326,14 @@ class ColumnBuilder {
   int64_t next_ = 0;
 };
 
+// Takes arrays as the children of a struct array of "length" rows.
+inline void FinishStruct(OwnedArray* children, size_t count, int64_t length, ArrowArray* out) {
+  auto exported = std::make_unique<internal::ExportedArray>();
+  exported->children.resize(count);
+  for (size_t i = 0; i < count; ++i) children[i].MoveTo(&exported->children[i]);
+  exported.release()->Export(length, 0, 1, out);
+}
+
 // Exports which rows are present as a boolean array without nulls.
 inline void FinishPresence(ValidityBuilder* present, ArrowArray* out) {
   auto exported = std::make_unique<internal::ExportedArray>();

@@ -17,23 +17,13 @@ class KeyBatch {
  public:
   // Encodes a key for each row of "columns". An error names the row, and leaves the batch empty.
   Status Encode(const KeyCodec& codec, const Columns& columns, uint8_t table, int max_parallelism, KeyGroupRange range) {
-    Clear();
-    const int64_t count = columns[0].length();
-    if (count > std::numeric_limits<int32_t>::max()) return Status(Code::kLimit, "a batch holds at most 2^31 - 1 keys: pass fewer per call");
-    SFKV_RETURN_IF_ERROR(CheckNulls(columns, codec.columns()));
-    ends_.reserve(static_cast<size_t>(count));
-    if (codec.is_fixed()) arena_.Reserve(static_cast<size_t>(count) * (kKeyHeaderBytes + codec.fixed_bytes()));
-    for (int64_t i = 0; i < count; ++i) {
-      const size_t row_bytes = codec.RowBytes(columns, i);
-      if (row_bytes > kMaxKeyRowBytes) return Refuse(KeyTooLong(row_bytes, i));
-      char* at = arena_.Extend(kKeyHeaderBytes + row_bytes);
-      codec.EncodeRow(columns, i, at + kKeyHeaderBytes);
-      const int key_group = KeyGroupOf(codec.Hash(columns, i, at + kKeyHeaderBytes, row_bytes), max_parallelism);
-      if (!range.Contains(key_group)) return Refuse(OutsideRange(key_group, range, i));
-      EncodeKeyHeader(at, key_group, table);
-      ends_.push_back(arena_.size());
-    }
-    return Status::OK();
+    return EncodeWith(codec, columns, nullptr, nullptr, table, max_parallelism, range);
+  }
+
+  // The same with a user key behind each key. REQUIRES: as many rows of "user_columns" as of "columns".
+  Status EncodePairs(const KeyCodec& codec, const Columns& columns, const KeyCodec& user_codec, const Columns& user_columns,
+                     uint8_t table, int max_parallelism, KeyGroupRange range) {
+    return EncodeWith(codec, columns, &user_codec, &user_columns, table, max_parallelism, range);
   }
 
   // Brings the keys into order. Until the next Encode(), distinct_count() keys can be asked for.
@@ -66,6 +56,15 @@ class KeyBatch {
   int64_t FirstPosition(size_t distinct) const { return entries_[firsts_[distinct]].position; }
   int64_t LastPosition(size_t distinct) const { return entries_[firsts_[distinct + 1] - 1].position; }
 
+  // The number of the distinct key of each row of the batch.
+  std::vector<uint32_t> DistinctOfPositions() const {
+    std::vector<uint32_t> distinct_of(size());
+    for (size_t distinct = 0; distinct < distinct_count(); ++distinct) {
+      VisitPositions(distinct, [&](int64_t position) { distinct_of[static_cast<size_t>(position)] = static_cast<uint32_t>(distinct); });
+    }
+    return distinct_of;
+  }
+
   // The numbers of the distinct keys, in the order in which the keys first appear in the batch.
   std::vector<size_t> DistinctByAppearance() const {
     std::vector<size_t> at_position(size(), distinct_count());
@@ -91,6 +90,31 @@ class KeyBatch {
     uint32_t position;
   };
   static constexpr size_t kRadixThreshold = 64;
+
+  Status EncodeWith(const KeyCodec& codec, const Columns& columns, const KeyCodec* user_codec, const Columns* user_columns,
+                    uint8_t table, int max_parallelism, KeyGroupRange range) {
+    Clear();
+    const int64_t count = columns[0].length();
+    if (count > std::numeric_limits<int32_t>::max()) return Status(Code::kLimit, "a batch holds at most 2^31 - 1 keys: pass fewer per call");
+    SFKV_RETURN_IF_ERROR(CheckNulls(columns, codec.columns()));
+    if (user_codec != nullptr) SFKV_RETURN_IF_ERROR(CheckNulls(*user_columns, user_codec->columns()));
+    ends_.reserve(static_cast<size_t>(count));
+    if (codec.is_fixed()) arena_.Reserve(static_cast<size_t>(count) * (kKeyHeaderBytes + codec.fixed_bytes()));
+    for (int64_t i = 0; i < count; ++i) {
+      const size_t row_bytes = codec.RowBytes(columns, i);
+      const size_t user_bytes = user_codec == nullptr ? 0 : user_codec->RowBytes(*user_columns, i);
+      if (row_bytes + user_bytes > kMaxKeyRowBytes) return Refuse(KeyTooLong(row_bytes + user_bytes, i));
+      char* at = arena_.Extend(kKeyHeaderBytes + row_bytes + user_bytes);
+      char* row = at + kKeyHeaderBytes;
+      codec.EncodeRow(columns, i, row);
+      if (user_codec != nullptr) user_codec->EncodeRow(*user_columns, i, row + row_bytes);
+      const int key_group = KeyGroupOf(codec.Hash(columns, i, row, row_bytes), max_parallelism);
+      if (!range.Contains(key_group)) return Refuse(OutsideRange(key_group, range, i));
+      EncodeKeyHeader(at, key_group, table);
+      ends_.push_back(arena_.size());
+    }
+    return Status::OK();
+  }
 
   void Clear() {
     arena_.Clear();

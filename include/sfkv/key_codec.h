@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 
 #include "sfkv/key_group.h"
 #include "sfkv/row_codec.h"
@@ -119,6 +120,17 @@ inline bool ParseOrdered(const char** at, const char* end, std::string* text) {
   }
 }
 
+// Where the escaped text at the beginning of "bytes" ends, its terminator included; npos if it does not.
+inline size_t FindOrderedEnd(std::string_view bytes) {
+  size_t at = 0;
+  while ((at = bytes.find('\0', at)) != std::string_view::npos) {
+    if (at + 1 == bytes.size()) break;
+    if (bytes[at + 1] == '\0') return at + 2;
+    at += 2;
+  }
+  return std::string_view::npos;
+}
+
 // --- Whole keys.
 
 class KeyCodec {
@@ -191,34 +203,57 @@ class KeyCodec {
     }
   }
 
-  // Reads a whole key row into row "i" of "builders", one per column. False if the bytes are no key row of this schema.
-  bool ParseRow(std::string_view row, int64_t i, std::vector<ColumnBuilder>* builders) const {
-    const char* at = row.data();
-    const char* end = at + row.size();
-    char cell[8];
+  // Reads the key row at the beginning of "bytes" into row "i" of "builders", one per column. Returns what follows it; nothing at
+  // all if the bytes begin with no key row of this schema.
+  std::optional<std::string_view> ParseFront(std::string_view bytes, int64_t i, std::vector<ColumnBuilder>* builders) const {
     std::string text;
+    char cell[8];
     for (size_t c = 0; c < columns_.size(); ++c) {
-      if (columns_[c].nullable) {
-        if (at == end) return false;
-        const char present = *at++;
-        if (present == 0) continue;
-        if (present != 1) return false;
-      }
-      const size_t width = CellBytes(columns_[c].type);
-      if (width == 0) {
-        if (!ParseOrdered(&at, end, &text)) return false;
+      const std::optional<std::string_view> ordered = TakeCell(c, &bytes);
+      if (!ordered) return std::nullopt;
+      if (ordered->data() == nullptr) continue;
+      if (CellBytes(columns_[c].type) != 0) {
+        DecodeOrdered(columns_[c].type, ordered->data(), cell);
+        (*builders)[c].SetFixed(i, cell);
+      } else {
+        const char* at = ordered->data();
+        if (!ParseOrdered(&at, at + ordered->size(), &text)) return std::nullopt;
         (*builders)[c].SetBytes(i, text);
-        continue;
       }
-      if (static_cast<size_t>(end - at) < width) return false;
-      DecodeOrdered(columns_[c].type, at, cell);
-      (*builders)[c].SetFixed(i, cell);
-      at += width;
     }
-    return at == end;
+    return bytes;
+  }
+
+  // How many bytes the key row at the beginning of "bytes" takes; 0 if there is none.
+  size_t FrontBytes(std::string_view bytes) const {
+    std::string_view rest = bytes;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (!TakeCell(c, &rest)) return 0;
+    }
+    return bytes.size() - rest.size();
   }
 
  private:
+  // Takes the next column's ordered cell off the front of "bytes": null data for a null, nothing if the bytes are malformed.
+  std::optional<std::string_view> TakeCell(size_t column, std::string_view* bytes) const {
+    if (columns_[column].nullable) {
+      if (bytes->empty() || static_cast<uint8_t>((*bytes)[0]) > 1) return std::nullopt;
+      const bool present = (*bytes)[0] == 1;
+      bytes->remove_prefix(1);
+      if (!present) return std::string_view();
+    }
+    size_t taken = CellBytes(columns_[column].type);
+    if (taken == 0) {
+      const size_t end = FindOrderedEnd(*bytes);
+      if (end == std::string_view::npos) return std::nullopt;
+      taken = end;
+    }
+    if (bytes->size() < taken) return std::nullopt;
+    const std::string_view cell = bytes->substr(0, taken);
+    bytes->remove_prefix(taken);
+    return cell;
+  }
+
   std::vector<Column> columns_;
   bool is_record_ = false;
   bool is_fixed_ = true;

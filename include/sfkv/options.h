@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sfkv/background.h"
+#include "sfkv/merge.h"
 #include "sfkv/slot.h"
 
 namespace sfkv {
@@ -64,6 +65,8 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   options.max_background_jobs = 2;
   options.max_open_files = -1;
   options.use_fsync = false;                        // fdatasync is enough for files that only grow
+
+  options.merge_operator = std::make_shared<TableMerge>();
 
   // Failures.
   options.listeners.push_back(std::make_shared<NoRecoveryByItself>());

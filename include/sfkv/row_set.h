@@ -20,6 +20,14 @@ class RowSet {
     rows_[i] = {bytes_.size(), row.size(), true};
     bytes_.Append(row.data(), row.size());
   }
+  // Makes it empty, for rows that are added one by one.
+  void Clear() { Begin(0); }
+  void Add(std::string_view row) {
+    rows_.emplace_back();
+    Set(rows_.size() - 1, row);
+  }
+  size_t size() const { return rows_.size(); }
+  size_t bytes() const { return bytes_.size(); }
   bool Has(size_t i) const { return rows_[i].present; }
   std::string_view Get(size_t i) const { return {bytes_.data() + rows_[i].begin, rows_[i].bytes}; }
 

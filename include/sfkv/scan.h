@@ -10,16 +10,10 @@
 #include <mutex>
 #include <set>
 
-#include "sfkv/table.h"
+#include "sfkv/list_table.h"
+#include "sfkv/map_table.h"
 
 namespace sfkv {
-
-struct ScanOptions {
-  uint8_t table = 0;
-  KeyGroupRange range;
-  int64_t batch_rows = 65536;
-  bool with_values = true;
-};
 
 class Scan;
 
@@ -38,48 +32,66 @@ class OpenScans {
   std::set<Scan*> scans_;
 };
 
-class Scan {
+class Scan : public Cursor {
  public:
-  // REQUIRES: a Call scope of the store whose database and open scans these are.
-  Scan(rocksdb::DB* db, std::shared_ptr<OpenScans> open, const ScanOptions& options, KeyCodec keys, ValueCodec values)
-      : open_(std::move(open)), options_(options), keys_(std::move(keys)), values_(std::move(values)), next_group_(options.range.first) {
-    rocksdb::ReadOptions read;
-    read.iterate_upper_bound = &bound_;
-    read.fill_cache = false;     // one pass over everything must not push out what is read again and again
-    read.total_order_seek = true;
-    EncodeKeyHeader(bound_bytes_, kReservedKeyGroup, 0);
-    iterator_.reset(db->NewIterator(read));
+  // "user_keys" is asked only of maps. REQUIRES: a Call scope of the store whose table and open scans these are.
+  Scan(const Table& table, std::shared_ptr<OpenScans> open, ScanOptions options, KeyCodec keys, KeyCodec user_keys, ValueCodec values)
+      : open_(std::move(open)), options_(std::move(options)), keys_(std::move(keys)), user_keys_(std::move(user_keys)),
+        values_(std::move(values)), next_group_(options_.range.first) {
+    read_.iterate_upper_bound = &bound_slice_;
+    read_.fill_cache = false;  // one pass over everything must not push out what is read again and again
+    iterator_ = table.NewIterator(read_);
     std::lock_guard<std::mutex> guard(open_->mutex_);
     open_->scans_.insert(this);
   }
   Scan(const Scan&) = delete;
   Scan& operator=(const Scan&) = delete;
 
-  // Reads up to batch_rows rows into two struct arrays: keys, and values unless they were not asked for. "*rows" is how many;
-  // 0 means that the scan is over.
-  Status Next(int64_t* rows, ArrowArray* keys, ArrowArray* values) {
+  Status Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) override {
     *rows = 0;
-    if (iterator_ == nullptr) return Status(Code::kClosed, "the scan has ended");
+    const bool with_user_keys = options_.kind == TableKind::kMap && !options_.distinct_keys;
+    if (iterator_ == nullptr) return Ended();
     if (!FindRow()) return FromRocksDB(iterator_->status());
     std::vector<ColumnBuilder> key_columns = MakeBuilders(keys_.columns(), options_.batch_rows);
-    std::vector<ColumnBuilder> value_columns;
-    if (options_.with_values) value_columns = MakeBuilders(values_.columns(), options_.batch_rows);
+    std::vector<ColumnBuilder> user_columns;
+    if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), options_.batch_rows);
+    RowSet stored;
     size_t bytes = 0;
     do {
-      const std::string_view key = AsView(iterator_->key());
+      const std::string_view key = AsView(iterator_->key()).substr(kKeyHeaderBytes);
+      const auto rest = keys_.ParseFront(key, *rows, &key_columns);
+      if (!rest) return Table::Unreadable(-1);
+      if (with_user_keys) {
+        const auto end = user_keys_.ParseFront(*rest, *rows, &user_columns);
+        if (!end || !end->empty()) return Table::Unreadable(-1);
+      } else if (options_.kind != TableKind::kMap && !rest->empty()) {
+        return Table::Unreadable(-1);
+      }
       bytes += key.size() + iterator_->value().size();
-      if (!keys_.ParseRow(key.substr(kKeyHeaderBytes), *rows, &key_columns)) return Table::Unreadable(-1);
-      if (options_.with_values && !values_.ParseRow(AsView(iterator_->value()), *rows, &value_columns)) return Table::Unreadable(-1);
+      if (options_.with_values) stored.Add(AsView(iterator_->value()));
       ++*rows;
-      iterator_->Next();
+      Advance(kKeyHeaderBytes + key.size() - rest->size());
     } while (*rows < options_.batch_rows && bytes < kBatchBytes && FindRow());
     SFKV_RETURN_IF_ERROR(FromRocksDB(iterator_->status()));
     SFKV_RETURN_IF_ERROR(FinishRecord(&key_columns, *rows, nullptr, keys));
-    return options_.with_values ? FinishRecord(&value_columns, *rows, nullptr, values) : Status::OK();
+    if (with_user_keys) SFKV_RETURN_IF_ERROR(FinishRecord(&user_columns, *rows, nullptr, user_keys));
+    return options_.with_values ? FinishValueColumns(stored, values) : Status::OK();
+  }
+
+  Status NextEntries(size_t most, RowSet* user_keys, RowSet* values) override {
+    user_keys->Clear();
+    values->Clear();
+    if (iterator_ == nullptr) return Ended();
+    while (user_keys->size() < most && FindRow()) {
+      user_keys->Add(AsView(iterator_->key()).substr(options_.key.size()));
+      values->Add(AsView(iterator_->value()));
+      iterator_->Next();
+    }
+    return FromRocksDB(iterator_->status());
   }
 
   // Frees the iterator. In a forked child it is left alone, and so is the mutex, which a thread of the parent may have held.
-  ~Scan() {
+  ~Scan() override {
     if (fork_.InChild()) {
       static_cast<void>(iterator_.release());
       return;
@@ -93,28 +105,66 @@ class Scan {
   friend class OpenScans;
   static constexpr size_t kBatchBytes = size_t{32} << 20;  // a batch of long rows ends early
 
+  static Status Ended() { return Status(Code::kClosed, "the scan has ended"); }
+
   // Brings the iterator onto a row of the table, in this key group or a later one. False at the end or on an error.
   bool FindRow() {
     while (!iterator_->Valid()) {
       if (!iterator_->status().ok() || next_group_ > options_.range.last) return false;
-      char first[kKeyHeaderBytes];
-      EncodeKeyHeader(first, next_group_, options_.table);
-      const int group = options_.table == 0xFF ? next_group_ + 1 : next_group_;
-      EncodeKeyHeader(bound_bytes_, group, static_cast<uint8_t>(options_.table + 1));
-      ++next_group_;
-      iterator_->Seek({first, kKeyHeaderBytes});
+      std::string first = options_.key;
+      if (first.empty()) {
+        first.resize(kKeyHeaderBytes);
+        EncodeKeyHeader(first.data(), next_group_++, options_.table);
+      } else {
+        next_group_ = options_.range.last + 1;
+      }
+      bound_ = PrefixBound(first);
+      bound_slice_ = bound_;
+      iterator_->Seek(first);
     }
     return true;
+  }
+
+  // Leaves a row whose encoded key, without a user key, takes "key_bytes"; with distinct_keys all rows of that key.
+  void Advance(size_t key_bytes) {
+    if (!options_.distinct_keys) return iterator_->Next();
+    const std::string key(iterator_->key().data(), key_bytes);
+    iterator_->Next();
+    if (iterator_->Valid() && iterator_->key().starts_with(key)) iterator_->Seek(PrefixBound(key));
+  }
+
+  // The stored values as a struct array: of the values' columns, or of the one column of lists.
+  Status FinishValueColumns(const RowSet& stored, ArrowArray* out) const {
+    const int64_t rows = static_cast<int64_t>(stored.size());
+    if (options_.kind == TableKind::kList) {
+      OwnedArray lists;
+      SFKV_RETURN_IF_ERROR(BuildLists(rows, values_, [&](int64_t i) { return stored.Get(static_cast<size_t>(i)); }, lists.get()));
+      FinishStruct(&lists, 1, rows, out);
+      return Status::OK();
+    }
+    std::vector<ColumnBuilder> columns = MakeBuilders(values_.columns(), rows);
+    ValidityBuilder present(rows);
+    for (int64_t i = 0; i < rows; ++i) {
+      std::string_view row = stored.Get(static_cast<size_t>(i));
+      bool is_none = false;
+      if (options_.kind == TableKind::kMap && !ParseMapValue(row, &is_none, &row)) return Table::Unreadable(-1);
+      if (is_none) continue;
+      if (!values_.ParseRow(row, i, &columns)) return Table::Unreadable(-1);
+      present.Set(i);
+    }
+    return FinishRecord(&columns, rows, &present, out);
   }
 
   ForkGuard fork_;
   std::shared_ptr<OpenScans> open_;
   ScanOptions options_;
   KeyCodec keys_;
+  KeyCodec user_keys_;
   ValueCodec values_;
   int next_group_;
-  char bound_bytes_[kKeyHeaderBytes];
-  rocksdb::Slice bound_{bound_bytes_, kKeyHeaderBytes};
+  std::string bound_{"\xff\xff"};
+  rocksdb::Slice bound_slice_{bound_};
+  rocksdb::ReadOptions read_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 

@@ -3,7 +3,7 @@
 // The store alone owns the database. Beside RocksDB's files lies SFKV, which says that the directory is sfkv's, its format,
 // and whether it was closed: "new" (never opened to the end), "open" (with the process that has it), "clean".
 // One thread at a time, by the callers' Call scopes (lifetime.h); Close() and the end of scans may come from any thread.
-// FORMAT.md sections 1 and 5.
+// Scans, lists and maps are worked on through its base, Rows. FORMAT.md sections 1 and 5.
 #pragma once
 
 #include <dirent.h>
@@ -87,7 +87,7 @@ inline bool IsEmptyDirectory(const std::string& directory) {
   return empty;
 }
 
-class Store {
+class Store : public Rows {
  public:
   static Status Open(const StoreOptions& options, std::shared_ptr<Slot> slot, std::shared_ptr<Store>* store) {
     const std::string& path = options.path;
@@ -144,7 +144,7 @@ class Store {
     return status;
   }
 
-  ~Store() {
+  ~Store() override {
     if (lifetime_.InChild()) {
       static_cast<void>(db_.release());  // its threads are the parent's: closing would wait for them for ever
       new std::shared_ptr<Slot>(slot_);
@@ -176,10 +176,41 @@ class Store {
     return FromRocksDB(iterator->status());
   }
 
-  std::shared_ptr<Scan> NewScan(const ScanOptions& options, const KeyCodec& keys, const ValueCodec& values) {
-    return std::make_shared<Scan>(db_.get(), scans_, options, keys, values);
+  std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys, const ValueCodec& values) override {
+    return std::make_shared<Scan>(table_, scans_, options, keys, user_keys, values);
   }
   size_t open_scans() const { return scans_->count(); }
+
+  Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) override {
+    return AppendToList(&table_, guard, key, elements);
+  }
+  Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) override {
+    return sfkv::AddToLists(&table_, guard, keys, codec, values, offset);
+  }
+  Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ListView& lists, const Columns& elements, OffsetRow offset) override {
+    return sfkv::UpdateLists(&table_, keys, codec, lists, elements, offset);
+  }
+  Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
+    return sfkv::ReadLists(table_, keys, codec, out);
+  }
+  Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
+    return sfkv::PutEntries(&table_, entries, codec, values, rows, offset);
+  }
+  Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) override {
+    return ReadEntryValues(table_, entries, codec, out);
+  }
+  Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
+    return sfkv::ReadMaps(table_, keys, user_codec, codec, out);
+  }
+  Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) override { return sfkv::HaveEntries(table_, keys, present); }
+  Status HasEntry(std::string_view key, bool* found) override {
+    EntryCursor cursor(table_);
+    cursor.Seek(key);
+    *found = cursor.Valid();
+    return cursor.status();
+  }
+  Status ClearMaps(const KeyBatch& keys, OffsetRow offset) override { return sfkv::ClearMaps(&table_, keys, offset); }
+  Status ClearMap(std::string_view key) override { return sfkv::ClearMap(&table_, key); }
 
  private:
   Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, bool was_unclean)

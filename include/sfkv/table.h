@@ -6,11 +6,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "sfkv/key_batch.h"
 #include "sfkv/options.h"
-#include "sfkv/row_set.h"
+#include "sfkv/rows.h"
 #include "sfkv/value_codec.h"
 #include "sfkv/write_batch.h"
 
@@ -105,7 +106,7 @@ class Table {
   // Puts a row for each distinct key, of several for one key the last; a row that "clears" says is absent deletes instead.
   // "offset_row" is written with the last piece; if there is one, the write is not split. Bad values are found first.
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,
-                    std::string_view offset_key, std::string_view offset_row) {
+                    OffsetRow offset) {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
     WriteBatch batch(write_batch_bytes_);
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
@@ -116,19 +117,19 @@ class Table {
       } else {
         codec.EncodeRow(values, row, batch.BeginPut(key, codec.RowBytes(values, row)));
       }
-      if (batch.bytes() >= write_batch_bytes_ && offset_key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
+      if (batch.bytes() >= write_batch_bytes_ && offset.key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
     }
-    if (!offset_key.empty()) batch.Put(offset_key, offset_row);
+    if (!offset.key.empty()) batch.Put(offset.key, offset.row);
     return Write(&batch);
   }
 
-  Status DeleteAll(const KeyBatch& keys, std::string_view offset_key, std::string_view offset_row) {
+  Status DeleteAll(const KeyBatch& keys, OffsetRow offset) {
     WriteBatch batch(std::min(write_batch_bytes_, keys.size() * 32));
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       batch.Delete(keys.DistinctKey(distinct));
-      if (batch.bytes() >= write_batch_bytes_ && offset_key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
+      if (batch.bytes() >= write_batch_bytes_ && offset.key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
     }
-    if (!offset_key.empty()) batch.Put(offset_key, offset_row);
+    if (!offset.key.empty()) batch.Put(offset.key, offset.row);
     return Write(&batch);
   }
 
@@ -156,6 +157,40 @@ class Table {
     return FromRocksDB(db_->CompactRange(options, nullptr, nullptr));
   }
 
+  // A new iterator over all tables. The options must live as long as it does.
+  std::unique_ptr<rocksdb::Iterator> NewIterator(const rocksdb::ReadOptions& options) const {
+    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
+  }
+
+  // To be called before a range delete: flushes when the memtable may hold so many already.
+  Status MakeRoomForRangeDelete(size_t most) {
+    if (++range_deletes_ <= most) return Status::OK();
+    range_deletes_ = 1;
+    return Flush();
+  }
+
+  size_t write_batch_bytes() const { return write_batch_bytes_; }
+
+  // Refuses nulls where the schema has none, and values that are too long.
+  static Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* clears) {
+    for (size_t c = 0; c < values.size(); ++c) {
+      const Column& column = codec.columns()[c];
+      const bool variable = CellBytes(column.type) == 0;
+      const bool check_nulls = !column.nullable && values[c].MayHaveNulls();
+      if (!variable && !check_nulls) continue;
+      for (int64_t i = 0; i < values[c].length(); ++i) {
+        if (clears != nullptr && clears->IsNull(i)) continue;
+        if (check_nulls && values[c].IsNull(i)) {
+          return Status(Code::kSchema, "is null, and the column may not be", i, static_cast<int>(c));
+        }
+        if (variable && values[c].Bytes(i).size() > kMaxValueBytes / kMaxColumns && codec.RowBytes(values, i) > kMaxValueBytes) {
+          return ValueTooLong(codec.RowBytes(values, i), i);
+        }
+      }
+    }
+    return Status::OK();
+  }
+
   static Status ValueTooLong(size_t bytes, int64_t row) {
     return Status(Code::kLimit, "the value takes " + std::to_string(bytes) + " bytes, and a value may take at most " +
                                     std::to_string(kMaxValueBytes) + ": split it over several keys", row);
@@ -179,27 +214,8 @@ class Table {
     return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
   }
 
-  // Refuses nulls where the schema has none, and values that are too long.
-  static Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* clears) {
-    for (size_t c = 0; c < values.size(); ++c) {
-      const Column& column = codec.columns()[c];
-      const bool variable = CellBytes(column.type) == 0;
-      const bool check_nulls = !column.nullable && values[c].MayHaveNulls();
-      if (!variable && !check_nulls) continue;
-      for (int64_t i = 0; i < values[c].length(); ++i) {
-        if (clears != nullptr && clears->IsNull(i)) continue;
-        if (check_nulls && values[c].IsNull(i)) {
-          return Status(Code::kSchema, "is null, and the column may not be", i, static_cast<int>(c));
-        }
-        if (variable && values[c].Bytes(i).size() > kMaxValueBytes / kMaxColumns && codec.RowBytes(values, i) > kMaxValueBytes) {
-          return ValueTooLong(codec.RowBytes(values, i), i);
-        }
-      }
-    }
-    return Status::OK();
-  }
-
   rocksdb::DB* db_ = nullptr;
+  size_t range_deletes_ = 0;  // since the last flush that was asked for
   size_t chunk_keys_ = 1;
   size_t write_batch_bytes_ = 0;
   rocksdb::ReadOptions read_;

@@ -1,7 +1,7 @@
-// Puts and deletes on their way to the store, encoded straight into the bytes that RocksDB takes.
+// Puts, deletes and merges on their way to the store, encoded straight into the bytes that RocksDB takes.
 //
 // rocksdb::WriteBatch has a public constructor from its serialised form, which is also what its log holds:
-//   sequence u64 (0 here) · count u32 · records;  record = tag u8 · varint32 key length · key [· varint32 value length · value]
+//   sequence u64 (0 here) · count u32 · records;  record = tag u8 · varint32 key length · key [· varint32 length · value, merge operand or bound of a range]
 // Writing that form ourselves lets a value be encoded in place. Whoever fills the batch splits it, at write_batch_bytes.
 // A batch belongs to one thread.
 #pragma once
@@ -21,13 +21,15 @@ class WriteBatch {
   }
 
   // Appends a put and returns where its value of "value_bytes" is to be written, before the next call.
-  char* BeginPut(std::string_view key, size_t value_bytes) {
-    const size_t head = 1 + VarintBytes(key.size()) + key.size() + VarintBytes(value_bytes);
-    char* at = Extend(head + value_bytes);
-    *at++ = kTagPut;
-    at = AppendVarint(at, key.size());
-    std::memcpy(at, key.data(), key.size());
-    return AppendVarint(at + key.size(), value_bytes);
+  char* BeginPut(std::string_view key, size_t value_bytes) { return Begin(kTagPut, key, value_bytes); }
+
+  // The same for a merge operand.
+  char* BeginMerge(std::string_view key, size_t operand_bytes) { return Begin(kTagMerge, key, operand_bytes); }
+
+  // Deletes the rows from "first", up to but without "bound". Rare: each costs all later reads of the memtable.
+  void DeleteRange(std::string_view first, std::string_view bound) {
+    char* at = Begin(kTagDeleteRange, first, bound.size());
+    std::memcpy(at, bound.data(), bound.size());
   }
 
   void Put(std::string_view key, std::string_view value) {
@@ -56,7 +58,18 @@ class WriteBatch {
  private:
   static constexpr char kTagDelete = 0;
   static constexpr char kTagPut = 1;
+  static constexpr char kTagMerge = 2;
+  static constexpr char kTagDeleteRange = 15;
   static constexpr size_t kHeadBytes = 12;
+
+  char* Begin(char tag, std::string_view key, size_t value_bytes) {
+    const size_t head = 1 + VarintBytes(key.size()) + key.size() + VarintBytes(value_bytes);
+    char* at = Extend(head + value_bytes);
+    *at++ = tag;
+    at = AppendVarint(at, key.size());
+    std::memcpy(at, key.data(), key.size());
+    return AppendVarint(at + key.size(), value_bytes);
+  }
 
   void Clear() {
     bytes_.assign(kHeadBytes, '\0');

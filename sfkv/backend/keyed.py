@@ -23,8 +23,11 @@ from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.metadata import decode_offset, describe_metadata
+from sfkv.state.list import ListState
+from sfkv.state.map import MapState
 from sfkv.state.value import ValueState
 
+_KINDS = {"value": _core.VALUE, "list": _core.LIST, "map": _core.MAP}
 _MAX_TABLES = 256
 _MAX_NAME_BYTES = 1000
 
@@ -44,7 +47,7 @@ class KeyedStateBackend:
         self._key = key
         self._restored_from = restored_from
         self._tables = _read_tables(store)
-        self._states: weakref.WeakValueDictionary[str, ValueState] = weakref.WeakValueDictionary()
+        self._states: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._uploads: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
@@ -67,25 +70,55 @@ class KeyedStateBackend:
             SchemaError: if the type is not supported, or the name was registered with another; shows both.
             LimitError: beyond 256 states.
         """
-        value = ValueSchema.of(type)
-        table = self._register(name, "value", value)
+        state: ValueState = self._state(ValueState, "value", name, ValueSchema.of(type))
+        return state
+
+    def list_state(self, name: str, type: Any) -> ListState:
+        """A list of values for each key, which is appended to without reading it.
+
+        Args:
+            type: of an element; as for ``value_state``, which also says what is returned and raised.
+        """
+        state: ListState = self._state(ListState, "list", name, ValueSchema.of(type))
+        return state
+
+    def map_state(self, name: str, user_key: Any, value: Any) -> MapState:
+        """A map of user keys to values for each key, one row an entry.
+
+        Args:
+            user_key: what may be a key: a plain type, or several columns.
+            value: as ``type`` for ``value_state``, which also says what is returned and raised.
+        """
+        state: MapState = self._state(MapState, "map", name, ValueSchema.of(value), KeySchema.of(user_key, "user_key"))
+        return state
+
+    def _state(self, cls: Any, kind: str, name: str, value: ValueSchema, user_key: KeySchema | None = None) -> Any:
+        """The state of a name: the one that is known, or one over the table that holds it or will."""
+        table = self._register(name, kind, value, user_key)
         known = self._states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
-        state = ValueState(
+        native = _core.Table(
+            self._store,
+            table,
+            KeyRows(self._key, name),
+            ValueRows(value, name),
             name,
-            _core.Table(self._store, table, KeyRows(self._key, name), ValueRows(value, name), name, self),
-            self._key,
-            value,
+            self,
+            _KINDS[kind],
+            None if user_key is None else KeyRows(user_key, name),
         )
+        state = cls(name, native, self._key, *([] if user_key is None else [user_key]), value)
         self._states[name] = state
         return state
 
-    def _register(self, name: str, kind: str, value: ValueSchema) -> int:
+    def _register(self, name: str, kind: str, value: ValueSchema, user_key: KeySchema | None) -> int:
         """The table byte of a state, which is stored with what it holds when the name is new."""
         if not isinstance(name, str) or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
             raise ConfigError(f"a state's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
         wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None}
+        if user_key is not None:
+            wanted["user_key"] = user_key.describe()
         for table, stored in self._tables.items():
             if stored["name"] == name:
                 if stored != wanted:
@@ -270,7 +303,8 @@ def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
 
 
 def _text_of(table: dict[str, Any]) -> str:
-    return f"{table['kind']}<{describe_text(table['value'])}>"
+    user_key = f"{describe_text(table['user_key'])}, " if "user_key" in table else ""
+    return f"{table['kind']}<{user_key}{describe_text(table['value'])}>"
 
 
 # Backends that are open when the interpreter exits are closed before their threads lose it.

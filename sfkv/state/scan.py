@@ -7,16 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfkv import _core
-from sfkv._types import KeySchema, ValueSchema
+from sfkv import _core, _scan
+from sfkv._errors import ConfigError
+from sfkv._types import KeySchema
 
 
 class Scan:
     """An iterator of record batches over all rows of a state, as they were when it started.
 
-    The columns are the key's (``key`` for a plain one), then ``value``, or the value's fields; a field that is called like a
-    key column gets ``value_`` before its name. Rows come key group by key group, sorted by key within each. Values of a
-    serializer come as its bytes.
+    The columns are the key's (``key`` for a plain one), for maps the user key's (``user_key``), then ``value``, or the value's
+    fields; a column that is called like one before it gets ``user_`` or ``value_`` before its name. Rows come key group by
+    key group, sorted by key within each. Values of a serializer come as its bytes.
 
     Any Arrow consumer reads it as a stream: ``polars.from_arrow(scan)``, ``duckdb.from_arrow(scan.to_arrow())``.
 
@@ -25,15 +26,23 @@ class Scan:
         backend. Writes made meanwhile are not seen.
     """
 
-    def __init__(self, table: _core.Table, key: KeySchema, value: ValueSchema, batch_rows: int, with_values: bool) -> None:
-        columns = list(key.record_arrow)
-        taken = {field.name for field in columns}
-        if with_values:
-            columns += [
-                field.with_name(f"value_{field.name}") if field.name in taken else field for field in value.record_arrow
-            ]
-        self._schema = pa.schema(columns)
-        self._scan: _core.Scan | None = table.scan(batch_rows, with_values)
+    def __init__(
+        self,
+        table: _core.Table,
+        batch_rows: int,
+        *,
+        key: KeySchema,
+        value: pa.DataType | None,
+        user_key: KeySchema | None = None,
+    ) -> None:
+        """``value``: a struct of what the values are; None to leave them out."""
+        check_batch_rows(batch_rows)
+        fields = list(key.record_arrow)
+        for prefix, more in (("user_", None if user_key is None else user_key.record_arrow), ("value_", value)):
+            taken = {field.name for field in fields}
+            fields += [field.with_name(prefix + field.name) if field.name in taken else field for field in more or []]
+        self._schema = pa.schema(fields)
+        self._scan: _scan.Scan | None = _scan.Scan(table, batch_rows, value is not None)
 
     @property
     def schema(self) -> pa.Schema:
@@ -50,8 +59,7 @@ class Scan:
         if batch is None:
             self.close()
             raise StopIteration
-        keys, values = batch
-        columns = keys.flatten() + ([] if values is None else values.flatten())
+        columns = [column for part in batch if part is not None for column in part.flatten()]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def to_arrow(self) -> pa.Table:
@@ -72,3 +80,8 @@ class Scan:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def check_batch_rows(batch_rows: int) -> None:
+    if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 24:
+        raise ConfigError(f"batch_rows is {batch_rows!r}: use a whole number from 1 to {1 << 24}")

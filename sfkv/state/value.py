@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv import _core
-from sfkv._errors import ConfigError
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.bundle import Bundle
@@ -141,17 +140,11 @@ class ValueState:
 
     def scan(self, *, batch_rows: int = 65536) -> Scan:
         """All keys and values, as record batches of up to ``batch_rows`` rows, as of now."""
-        return Scan(self._table, self._key, self._value, _check_rows(batch_rows), with_values=True)
+        return Scan(self._table, batch_rows, key=self._key, value=self._value.record_arrow)
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
         """All keys that have a value."""
-        return Scan(self._table, self._key, self._value, _check_rows(batch_rows), with_values=False)
+        return Scan(self._table, batch_rows, key=self._key, value=None)
 
     def __repr__(self) -> str:
         return f"ValueState({self._name!r}, {self._value})"
-
-
-def _check_rows(batch_rows: int) -> int:
-    if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 24:
-        raise ConfigError(f"batch_rows is {batch_rows!r}: use a whole number from 1 to {1 << 24}")
-    return batch_rows

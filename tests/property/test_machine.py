@@ -167,6 +167,90 @@ class Machine(RuleBasedStateMachine):
         model.put_many(list(changes), list(changes.values()))
         self.model.offset = offset if offset is not None else self.model.offset
 
+    # --- Lists.
+
+    def lists(self, name):
+        return self.keyed.list_state(f"list {name}", VALUES[name][0]), self.model.list_state(f"list {name}")
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), one_by_one=st.booleans())
+    def add_to_lists(self, data, name, one_by_one):
+        state, model = self.lists(name)
+        keys = self.draw_keys(data)
+        values = [data.draw(VALUES[name][1]) for _ in keys]
+        if one_by_one:
+            for key, value in zip(keys, values, strict=True):
+                state.add(key, value)
+        else:
+            state.add_many(keys, values)
+        model.add_many(keys, values)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def replace_lists(self, data, name):
+        state, model = self.lists(name)
+        keys = self.draw_keys(data)
+        lists = [data.draw(st.none() | st.lists(VALUES[name][1], max_size=4)) for _ in keys]
+        state.update_many(keys, lists)
+        model.update_many(keys, lists)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def read_lists(self, data, name):
+        state, model = self.lists(name)
+        keys = self.draw_keys(data)
+        expected = model.get_many(keys)
+        assert [state.get(key) for key in keys] == expected
+        answers = state.get_many(keys)
+        if isinstance(answers, pa.Array):
+            answers = [[Seen(**a) if isinstance(a, dict) else a for a in answer] for answer in answers.to_pylist()]
+        assert answers == expected
+        assert state.contains_many(keys).to_pylist() == [bool(values) for values in expected]
+
+    # --- Maps, with the keys of the backend as user keys too.
+
+    def maps(self, name):
+        return self.keyed.map_state(f"map {name}", self.key, VALUES[name][0]), self.model.map_state(f"map {name}")
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), one_by_one=st.booleans())
+    def put_entries(self, data, name, one_by_one):
+        state, model = self.maps(name)
+        entries = data.draw(st.lists(st.tuples(self.keys, self.keys, st.none() | VALUES[name][1]), max_size=12))
+        keys, user_keys, values = ([entry[i] for entry in entries] for i in range(3))
+        if one_by_one:
+            for entry in entries:
+                state.put(*entry)
+        else:
+            state.put_many(keys, user_keys, values)
+        model.put_many(keys, user_keys, values)
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES), whole=st.booleans())
+    def remove_entries(self, data, name, whole):
+        state, model = self.maps(name)
+        keys, user_keys = self.draw_pairs(data)
+        if whole:
+            state.clear_many(keys)
+            model.clear_many(keys)
+        else:
+            state.delete_many(keys, user_keys)
+            model.delete_many(keys, user_keys)
+
+    def draw_pairs(self, data):
+        pairs = data.draw(st.lists(st.tuples(self.keys, self.keys), max_size=12))
+        return [key for key, _ in pairs], [user_key for _, user_key in pairs]
+
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def read_entries(self, data, name):
+        state, model = self.maps(name)
+        keys, user_keys = self.draw_pairs(data)
+        answers = state.get_many(keys, user_keys)
+        if isinstance(answers, pa.Array):
+            answers = [Seen(**a) if isinstance(a, dict) else a for a in answers.to_pylist()]
+        assert answers == model.get_many(keys, user_keys)
+        assert state.contains_many(keys, user_keys).to_pylist() == model.contains_many(keys, user_keys)
+        for key in keys:
+            entries = list(state[key].items())
+            assert dict(entries) == model.rows.get(key, {})
+            assert len(entries) == len(model.rows.get(key, {}))
+            assert state.is_empty(key) == (key not in model.rows)
+
     @rule()
     def flush(self):
         self.keyed._store.flush()
@@ -199,14 +283,18 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "keyed"):
             return
         assert self.keyed.offset == self.model.offset
-        for name in self.model.states:
-            state, model = self.pair(name)
-            table = state.scan(batch_rows=3).to_arrow().to_pylist()
+        for name, model in self.model.states.items():
+            kind, _, of = name.rpartition(" ")
+            state, _ = {"list": self.lists, "map": self.maps, "": self.pair}[kind](of)
             key_columns = ["a", "b"] if isinstance(self.key, dict) else ["key"]
-            keys = [tuple(row[c] for c in key_columns) if len(key_columns) > 1 else row["key"] for row in table]
-            assert len(keys) == len(set(keys))
-            assert set(keys) == set(model.rows)
-            if name in ("int", "text"):
+            for columns in ([row[c] for c in key_columns] for row in state.scan_keys(batch_rows=2).to_arrow().to_pylist()):
+                assert (tuple(columns) if len(columns) > 1 else columns[0]) in model.rows
+            assert state.scan_keys().to_arrow().num_rows == len(model.rows)
+            table = state.scan(batch_rows=3).to_arrow().to_pylist()
+            expected = sum(map(len, model.rows.values())) if kind == "map" else len(model.rows)
+            assert len(table) == expected
+            if of in ("int", "text") and kind != "map":
+                keys = [tuple(row[c] for c in key_columns) if len(key_columns) > 1 else row["key"] for row in table]
                 assert dict(zip(keys, (row["value"] for row in table), strict=True)) == model.rows
 
 

@@ -17,10 +17,10 @@ HEADERS = ROOT / "include" / "sfkv"
 CHAIN = [
     ["version", "status", "buffer", "debug", "forward"],
     ["key_group", "column"],
-    ["row_codec", "key_codec", "value_codec", "lifetime"],
-    ["key_batch", "row_set", "write_batch"],
-    ["rocksdb_compat", "background", "slot", "options"],
-    ["table", "scan"],
+    ["row_codec", "key_codec", "value_codec", "list_codec", "map_codec", "lifetime"],
+    ["key_batch", "row_set", "write_batch", "append_guard", "rows"],
+    ["rocksdb_compat", "background", "merge", "slot", "options"],
+    ["table", "list_table", "map_table", "scan"],
     ["store"],
     ["snapshot"],
 ]

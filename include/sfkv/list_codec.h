@@ -1,0 +1,141 @@
+// Lists as rows: element after element, each with its length before it, so that appending is concatenation and nobody has to
+// know the elements' type to walk over them.
+//
+//   element := length varint32 · row of the value codec
+//
+// FORMAT.md section 4. Not thread-safe; no state.
+#pragma once
+
+#include <limits>
+#include <memory>
+
+#include "sfkv/value_codec.h"
+
+namespace sfkv {
+
+inline size_t ElementBytes(size_t row_bytes) {
+  size_t bytes = row_bytes + 1;
+  for (size_t rest = row_bytes; rest >= 128; rest >>= 7) ++bytes;
+  return bytes;
+}
+
+// Writes the length of an element's row, and returns where the row goes.
+inline char* EncodeElementHead(char* at, size_t row_bytes) {
+  for (; row_bytes >= 128; row_bytes >>= 7) *at++ = static_cast<char>(row_bytes | 128);
+  *at++ = static_cast<char>(row_bytes);
+  return at;
+}
+
+// Takes the next element's row off the front of a list. False at the end, and where the bytes are no element; then "*list" is not empty.
+inline bool TakeElement(std::string_view* list, std::string_view* row) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < list->size() && i < 5; ++i) {
+    bytes |= static_cast<size_t>((*list)[i] & 127) << (7 * i);
+    if (((*list)[i] & 128) != 0) continue;
+    if (list->size() - i - 1 < bytes) return false;
+    *row = list->substr(i + 1, bytes);
+    list->remove_prefix(i + 1 + bytes);
+    return true;
+  }
+  return false;
+}
+
+// How many elements a list has; -1 if its bytes are no list.
+inline int64_t CountElements(std::string_view list) {
+  int64_t count = 0;
+  std::string_view row;
+  while (TakeElement(&list, &row)) ++count;
+  return list.empty() ? count : -1;
+}
+
+// A view of an Arrow list array: which elements of its child each list holds.
+class ListView {
+ public:
+  static Status Make(const ArrowArray& array, ListView* view) {
+    if (array.n_buffers != 2 || array.n_children != 1 || array.offset < 0 || array.length < 0) {
+      return Status(Code::kSchema, "the list array does not have the buffers of its type");
+    }
+    view->rows_ = ColumnView::OfValidity(array);
+    view->offsets_ = static_cast<const int32_t*>(array.buffers[1]) + array.offset;
+    for (int64_t i = 0; i < array.length; ++i) {
+      if (view->offsets_[i] < 0 || view->offsets_[i] > view->offsets_[i + 1] || view->offsets_[i + 1] > array.children[0]->length) {
+        return Status(Code::kSchema, "the list array's offsets do not rise, or pass its elements");
+      }
+    }
+    return Status::OK();
+  }
+
+  int64_t length() const { return rows_.length(); }
+  bool IsNull(int64_t i) const { return rows_.IsNull(i); }
+  int64_t First(int64_t i) const { return offsets_[i]; }
+  int64_t Bound(int64_t i) const { return IsNull(i) ? offsets_[i] : offsets_[i + 1]; }
+
+ private:
+  ColumnView rows_;
+  const int32_t* offsets_ = nullptr;
+};
+
+// Builds an Arrow array of lists, or of maps, whose elements are added one after the other.
+class NestedBuilder {
+ public:
+  explicit NestedBuilder(int64_t length) { offsets_.Reserve(static_cast<size_t>(length + 1) * sizeof(int32_t)); EndList(0); }
+
+  // Says where the list that was just added ends, counted in elements.
+  void EndList(int64_t end) {
+    const int32_t offset = static_cast<int32_t>(end);
+    offsets_.Append(&offset, sizeof(offset));
+  }
+
+  static Status CheckCount(int64_t elements) {
+    if (elements <= std::numeric_limits<int32_t>::max()) return Status::OK();
+    return Status(Code::kLimit, "the answer holds " + std::to_string(elements) +
+                                    " elements, and an Arrow array of lists at most 2^31 - 1: read fewer keys per call");
+  }
+
+  // Takes the child that holds all elements, and exports the array.
+  void Finish(int64_t length, ArrowArray* child, ArrowArray* out) {
+    auto exported = std::make_unique<internal::ExportedArray>();
+    exported->children.push_back(*child);
+    child->release = nullptr;
+    exported->buffers[1] = offsets_.Release();
+    exported.release()->Export(length, 0, 2, out);
+  }
+
+ private:
+  ByteBuffer offsets_;
+};
+
+// Exports the columns of plain values as they are, those of records as a struct array.
+inline Status FinishValues(const ValueCodec& codec, std::vector<ColumnBuilder>* builders, int64_t length, ValidityBuilder* present, ArrowArray* out) {
+  return codec.is_record() ? FinishRecord(builders, length, present, out) : (*builders)[0].Finish(length, out);
+}
+
+// Makes an array of "count" lists; list_of(i) is the i-th one's row, empty for a key without one.
+template <typename ListOf>
+Status BuildLists(int64_t count, const ValueCodec& codec, ListOf&& list_of, ArrowArray* out) {
+  int64_t elements = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t more = CountElements(list_of(i));
+    if (more < 0) return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
+    elements += more;
+  }
+  SFKV_RETURN_IF_ERROR(NestedBuilder::CheckCount(elements));
+  std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), elements);
+  NestedBuilder lists(count);
+  int64_t at = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::string_view list = list_of(i), row;
+    while (TakeElement(&list, &row)) {
+      if (!codec.ParseRow(row, at++, &builders)) {
+        return Status(Code::kCorruption, "Corruption: a stored element does not have the form of its schema: restore the store from a snapshot", i);
+      }
+    }
+    lists.EndList(at);
+  }
+  OwnedArray child;
+  SFKV_RETURN_IF_ERROR(FinishValues(codec, &builders, elements, nullptr, child.get()));
+  lists.Finish(count, child.get(), out);
+  return Status::OK();
+}
+
+}  // namespace sfkv

@@ -1,0 +1,93 @@
+// List states: one row a key, appended to by merge operands, so that adding needs no read.
+// Stands on table.h; the functions need what its methods need. Rows: list_codec.h.
+#pragma once
+
+#include "sfkv/append_guard.h"
+#include "sfkv/list_codec.h"
+#include "sfkv/table.h"
+
+namespace sfkv {
+
+// An error if appending "bytes" would make the list too long. Reads it where the guard cannot know.
+inline Status CheckAppend(const Table& table, AppendGuard* guard, std::string_view key, size_t bytes, int64_t row) {
+  if (bytes > kMaxValueBytes) return Table::ValueTooLong(bytes, row);
+  if (!guard->MustCheck(key, bytes)) return Status::OK();
+  rocksdb::PinnableSlice list;
+  bool found = false;
+  SFKV_RETURN_IF_ERROR(table.Get(key, /*may_wait=*/true, &list, &found));
+  if (found && list.size() + bytes > kMaxValueBytes) return Table::ValueTooLong(list.size() + bytes, row);
+  guard->Checked(key);
+  return Status::OK();
+}
+
+// Appends elements, already encoded, to the list of one key.
+inline Status AppendToList(Table* table, AppendGuard* guard, std::string_view key, std::string_view elements) {
+  SFKV_RETURN_IF_ERROR(CheckAppend(*table, guard, key, elements.size(), -1));
+  WriteBatch batch;
+  std::memcpy(batch.BeginMerge(key, elements.size()), elements.data(), elements.size());
+  return table->Write(&batch);
+}
+
+// Appends a value for each row of the batch, those of one key in the rows' order and as one operand.
+inline Status AddToLists(Table* table, AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values,
+                         OffsetRow offset) {
+  SFKV_RETURN_IF_ERROR(Table::CheckValues(codec, values, nullptr));
+  std::vector<size_t> operand_bytes(keys.distinct_count());
+  for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+    keys.VisitPositions(distinct, [&](int64_t i) { operand_bytes[distinct] += ElementBytes(codec.RowBytes(values, i)); });
+    SFKV_RETURN_IF_ERROR(CheckAppend(*table, guard, keys.DistinctKey(distinct), operand_bytes[distinct], keys.FirstPosition(distinct)));
+  }
+  WriteBatch batch(table->write_batch_bytes());
+  for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+    char* at = batch.BeginMerge(keys.DistinctKey(distinct), operand_bytes[distinct]);
+    keys.VisitPositions(distinct, [&](int64_t i) {
+      const size_t row_bytes = codec.RowBytes(values, i);
+      at = EncodeElementHead(at, row_bytes);
+      codec.EncodeRow(values, i, at);
+      at += row_bytes;
+    });
+    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  }
+  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
+  return table->Write(&batch);
+}
+
+// Replaces the list of each key, of several for one key the last one's; an empty or missing list clears.
+inline Status UpdateLists(Table* table, const KeyBatch& keys, const ValueCodec& codec, const ListView& lists, const Columns& elements,
+                          OffsetRow offset) {
+  SFKV_RETURN_IF_ERROR(Table::CheckValues(codec, elements, nullptr));
+  std::vector<size_t> list_bytes(static_cast<size_t>(lists.length()));
+  for (int64_t i = 0; i < lists.length(); ++i) {
+    size_t& bytes = list_bytes[static_cast<size_t>(i)];
+    for (int64_t e = lists.First(i); e < lists.Bound(i); ++e) bytes += ElementBytes(codec.RowBytes(elements, e));
+    if (bytes > kMaxValueBytes) return Table::ValueTooLong(bytes, i);
+  }
+  WriteBatch batch(table->write_batch_bytes());
+  for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+    const int64_t i = keys.LastPosition(distinct);
+    if (lists.First(i) == lists.Bound(i)) {
+      batch.Delete(keys.DistinctKey(distinct));
+    } else {
+      char* at = batch.BeginPut(keys.DistinctKey(distinct), list_bytes[static_cast<size_t>(i)]);
+      for (int64_t e = lists.First(i); e < lists.Bound(i); ++e) {
+        const size_t row_bytes = codec.RowBytes(elements, e);
+        at = EncodeElementHead(at, row_bytes);
+        codec.EncodeRow(elements, e, at);
+        at += row_bytes;
+      }
+    }
+    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  }
+  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
+  return table->Write(&batch);
+}
+
+// The lists of a batch's keys as an Arrow array, by position; empty where there is none.
+inline Status ReadLists(const Table& table, const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) {
+  RowSet rows;
+  SFKV_RETURN_IF_ERROR(table.ReadRows(keys, &rows));
+  const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
+  return BuildLists(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return rows.Get(distinct_of[static_cast<size_t>(i)]); }, out);
+}
+
+}  // namespace sfkv

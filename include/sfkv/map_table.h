@@ -1,0 +1,176 @@
+// Map states: one row an entry, the user key behind the key, so that a key's entries lie together in the user keys' order.
+//
+// Stands on table.h; the functions need what its methods need. Values: map_codec.h.
+#pragma once
+
+#include "sfkv/list_codec.h"
+#include "sfkv/map_codec.h"
+#include "sfkv/table.h"
+
+namespace sfkv {
+
+// Up to this many entries of one key are cleared one by one: a range delete costs every later read of the memtable.
+constexpr size_t kPointDeletes = 1000;
+// And this many range deletes may lie in a memtable before it is flushed.
+constexpr size_t kRangeDeletesPerMemtable = 32;
+
+// Iterates over the entries of one key after another with one iterator, whose upper bound moves with them.
+class EntryCursor {
+ public:
+  explicit EntryCursor(const Table& table) {
+    read_.iterate_upper_bound = &bound_slice_;
+    iterator_ = table.NewIterator(read_);
+  }
+  EntryCursor(const EntryCursor&) = delete;
+  EntryCursor& operator=(const EntryCursor&) = delete;
+
+  // Goes to the first entry of a key. "key" is the encoded one, and must live as long as the cursor stays at it.
+  void Seek(std::string_view key) {
+    key_ = key;
+    bound_ = PrefixBound(key);
+    bound_slice_ = bound_;
+    iterator_->Seek(AsSlice(key));
+  }
+  bool Valid() const { return iterator_->Valid(); }
+  void Next() { iterator_->Next(); }
+  std::string_view user_key() const { return AsView(iterator_->key()).substr(key_.size()); }
+  std::string_view encoded_key() const { return AsView(iterator_->key()); }
+  std::string_view value() const { return AsView(iterator_->value()); }
+  const std::string& bound() const { return bound_; }
+  Status status() const { return FromRocksDB(iterator_->status()); }
+
+ private:
+  std::string_view key_;
+  std::string bound_{"\xff\xff\xff"};
+  rocksdb::Slice bound_slice_{bound_};
+  rocksdb::ReadOptions read_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+// Puts an entry for each row; null values are None. Of several for one entry the last counts.
+inline Status PutEntries(Table* table, const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows,
+                         OffsetRow offset) {
+  SFKV_RETURN_IF_ERROR(Table::CheckValues(codec, values, &rows));
+  WriteBatch batch(table->write_batch_bytes());
+  for (size_t distinct = 0; distinct < entries.distinct_count(); ++distinct) {
+    const int64_t i = entries.LastPosition(distinct);
+    if (rows.IsNull(i)) {
+      *batch.BeginPut(entries.DistinctKey(distinct), 1) = kMapValueNone;
+    } else {
+      char* at = batch.BeginPut(entries.DistinctKey(distinct), 1 + codec.RowBytes(values, i));
+      *at = kMapValuePresent;
+      codec.EncodeRow(values, i, at + 1);
+    }
+    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  }
+  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
+  return table->Write(&batch);
+}
+
+// The values of a batch of entries as an Arrow array, by position; null where there is none, or None.
+inline Status ReadEntryValues(const Table& table, const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) {
+  const int64_t count = static_cast<int64_t>(entries.size());
+  std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), count);
+  ValidityBuilder present(count);
+  SFKV_RETURN_IF_ERROR(table.Read(entries, [&](size_t distinct, std::string_view stored) {
+    bool is_none = false;
+    std::string_view row;
+    if (!ParseMapValue(stored, &is_none, &row)) return false;
+    if (is_none) return true;
+    bool parsed = true;
+    entries.VisitPositions(distinct, [&](int64_t position) {
+      parsed &= codec.ParseRow(row, position, &builders);
+      present.Set(position);
+    });
+    return parsed;
+  }));
+  return FinishValues(codec, &builders, count, &present, out);
+}
+
+// The entries of a batch's keys as an Arrow map array, by position, each in the order of its user keys.
+inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) {
+  RowSet user_keys, values;
+  std::vector<size_t> firsts(1, 0);
+  EntryCursor cursor(table);
+  for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+    for (cursor.Seek(keys.DistinctKey(distinct)); cursor.Valid(); cursor.Next()) {
+      user_keys.Add(cursor.user_key());
+      values.Add(cursor.value());
+    }
+    SFKV_RETURN_IF_ERROR(cursor.status());
+    firsts.push_back(user_keys.size());
+  }
+  const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
+  int64_t count = 0;
+  for (uint32_t distinct : distinct_of) count += static_cast<int64_t>(firsts[distinct + 1] - firsts[distinct]);
+  SFKV_RETURN_IF_ERROR(NestedBuilder::CheckCount(count));
+  std::vector<ColumnBuilder> key_builders = MakeBuilders(user_codec.columns(), count);
+  std::vector<ColumnBuilder> value_builders = MakeBuilders(codec.columns(), count);
+  ValidityBuilder present(count);
+  NestedBuilder maps(static_cast<int64_t>(keys.size()));
+  int64_t at = 0;
+  for (size_t position = 0; position < distinct_of.size(); ++position) {
+    for (size_t e = firsts[distinct_of[position]]; e < firsts[distinct_of[position] + 1]; ++e, ++at) {
+      bool is_none = false;
+      std::string_view row;
+      const auto rest = user_codec.ParseFront(user_keys.Get(e), at, &key_builders);
+      if (!rest || !rest->empty() || !ParseMapValue(values.Get(e), &is_none, &row)) return Table::Unreadable(static_cast<int64_t>(position));
+      if (is_none) continue;
+      if (!codec.ParseRow(row, at, &value_builders)) return Table::Unreadable(static_cast<int64_t>(position));
+      present.Set(at);
+    }
+    maps.EndList(at);
+  }
+  OwnedArray children[2], entries;
+  SFKV_RETURN_IF_ERROR(user_codec.is_record() ? FinishRecord(&key_builders, count, nullptr, children[0].get())
+                                              : key_builders[0].Finish(count, children[0].get()));
+  SFKV_RETURN_IF_ERROR(FinishValues(codec, &value_builders, count, &present, children[1].get()));
+  FinishStruct(children, 2, count, entries.get());
+  maps.Finish(static_cast<int64_t>(keys.size()), entries.get(), out);
+  return Status::OK();
+}
+
+// Which keys have an entry.
+inline Status HaveEntries(const Table& table, const KeyBatch& keys, ValidityBuilder* present) {
+  EntryCursor cursor(table);
+  for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+    cursor.Seek(keys.DistinctKey(distinct));
+    SFKV_RETURN_IF_ERROR(cursor.status());
+    if (cursor.Valid()) keys.VisitPositions(distinct, [&](int64_t position) { present->Set(position); });
+  }
+  return Status::OK();
+}
+
+// Adds to "batch" what removes all entries of a key: one by one where they are few, else by a range.
+inline Status ClearEntries(Table* table, EntryCursor* cursor, std::string_view key, WriteBatch* batch) {
+  std::vector<std::string> found;
+  for (cursor->Seek(key); cursor->Valid() && found.size() <= kPointDeletes; cursor->Next()) found.emplace_back(cursor->encoded_key());
+  SFKV_RETURN_IF_ERROR(cursor->status());
+  if (found.size() <= kPointDeletes) {
+    for (const std::string& entry : found) batch->Delete(entry);
+    return Status::OK();
+  }
+  SFKV_RETURN_IF_ERROR(table->MakeRoomForRangeDelete(kRangeDeletesPerMemtable));
+  batch->DeleteRange(key, cursor->bound());
+  return Status::OK();
+}
+
+inline Status ClearMaps(Table* table, const KeyBatch& keys, OffsetRow offset) {
+  WriteBatch batch;
+  EntryCursor cursor(*table);
+  for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+    SFKV_RETURN_IF_ERROR(ClearEntries(table, &cursor, keys.DistinctKey(distinct), &batch));
+    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  }
+  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
+  return table->Write(&batch);
+}
+
+inline Status ClearMap(Table* table, std::string_view key) {
+  WriteBatch batch;
+  EntryCursor cursor(*table);
+  SFKV_RETURN_IF_ERROR(ClearEntries(table, &cursor, key, &batch));
+  return table->Write(&batch);
+}
+
+}  // namespace sfkv

@@ -1,0 +1,70 @@
+// What a store does for scans, list and map states, as an interface: modules that use it need no engine, and another kind of store can
+// stand behind it. One thread at a time; every call needs a Call scope of the store (lifetime.h). The GIL is not needed.
+#pragma once
+
+#include "sfkv/append_guard.h"
+#include "sfkv/key_batch.h"
+#include "sfkv/list_codec.h"
+#include "sfkv/map_codec.h"
+#include "sfkv/row_set.h"
+
+namespace sfkv {
+
+// The row that is written with the last piece of a write, which then is not split; an empty key for none.
+struct OffsetRow {
+  std::string_view key;
+  std::string_view row;
+};
+
+enum class TableKind : uint8_t { kValue, kList, kMap };
+
+struct ScanOptions {
+  uint8_t table = 0;
+  TableKind kind = TableKind::kValue;
+  KeyGroupRange range;
+  std::string key;  // an encoded key: only its rows; empty for all keys
+  int64_t batch_rows = 65536;
+  bool with_values = true;
+  bool distinct_keys = false;  // one row a key, where a key has several
+};
+
+// A pass over a table, as of its start. It may be dropped by any thread, and ends with its store.
+class Cursor {
+ public:
+  virtual ~Cursor() = default;
+
+  // Reads up to batch_rows rows into struct arrays of the keys' columns, of the user keys' (maps only) and, unless they were
+  // not asked for, of the values'. "*rows" is how many; 0 means that the pass is over.
+  virtual Status Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) = 0;
+
+  // Reads up to "most" entries of the one key: user-key rows, and stored values. REQUIRES: options.key was given.
+  virtual Status NextEntries(size_t most, RowSet* user_keys, RowSet* values) = 0;
+};
+
+class Rows {
+ public:
+  virtual ~Rows() = default;
+
+  // "user_keys" is asked only of maps.
+  virtual std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys,
+                                          const ValueCodec& values) = 0;
+
+  // Lists: list_table.h says what each does.
+  virtual Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) = 0;
+  virtual Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) = 0;
+  virtual Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ListView& lists, const Columns& elements,
+                             OffsetRow offset) = 0;
+  virtual Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) = 0;
+
+  // Maps: map_table.h.
+  virtual Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows,
+                            OffsetRow offset) = 0;
+  virtual Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) = 0;
+  virtual Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) = 0;
+  virtual Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) = 0;
+  virtual Status HasEntry(std::string_view key, bool* found) = 0;
+  virtual Status ClearMaps(const KeyBatch& keys, OffsetRow offset) = 0;
+  virtual Status ClearMap(std::string_view key) = 0;
+};
+
+}  // namespace sfkv

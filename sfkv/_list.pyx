@@ -1,0 +1,153 @@
+# cython: language_level=3
+# distutils: language = c++
+"""Lists: one key at a time and by the batch."""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+from cpython.pycapsule cimport PyCapsule_GetPointer
+
+import pyarrow as pa
+
+from sfkv import _errors
+from sfkv._cells cimport string_view
+from sfkv._core cimport Table, offset_of
+from sfkv._engine cimport CCall
+from sfkv._rows cimport ArrowArray, ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, ReadArrow, kMaxValueBytes
+from sfkv._status cimport CStatus, check, failure
+from sfkv._tables cimport CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, EncodeElementHead, TakeElement
+
+
+@cython.final
+cdef class ListTable:
+    """The rows of a list state."""
+    cdef Table table
+    cdef CAppendGuard guard
+
+    def __cinit__(self, Table table not None):
+        self.table = table
+
+    # --- One key.
+
+    def get(self, key):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer row
+        cdef string_view rest
+        cdef string_view element
+        self.table.encode_key(key, &encoded, "get")
+        if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
+            return []
+        rest = string_view(row.data(), row.size())
+        values = []
+        while TakeElement(&rest, &element):
+            values.append(self.table.values.decode(element))
+        if rest.size() != 0:
+            raise failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.table.context, "get")
+        return values
+
+    cdef int encode(self, object values, CByteBuffer* out, str operation) except -1:
+        """Appends elements to `out`."""
+        cdef CByteBuffer row
+        cdef char* at
+        for value in values:
+            if value is None:
+                raise failure(_errors.SchemaError, "a list holds no None", self.table.context, operation)
+            row.Clear()
+            self.table.values.encode(value, &row, self.table.context, operation)
+            at = EncodeElementHead(out.Extend(ElementBytes(row.size())), row.size())
+            memcpy(at, row.data(), row.size())
+        return 0
+
+    def add_all(self, key, values, str operation="add_all"):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer elements
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        self.table.encode_key(key, &encoded, operation)
+        self.encode(values, &elements, operation)
+        if elements.size() == 0:
+            return
+        self.table.store.enter(&call, self.table.context, operation)
+        with nogil:
+            status = rows.Append(
+                &self.guard, string_view(encoded.data(), encoded.size()), string_view(elements.data(), elements.size()))
+            call.Leave()
+        check(status, self.table.context, operation)
+
+    def update(self, key, values):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer elements
+        self.table.encode_key(key, &encoded, "update")
+        if values is not None:
+            self.encode(values, &elements, "update")
+        if elements.size() > kMaxValueBytes:
+            cause = f"the list takes {elements.size()} bytes, and a value may take at most {kMaxValueBytes}: split it over several keys"
+            raise failure(_errors.LimitError, cause, self.table.context, "update")
+        self.table.write_row(&encoded, &elements if elements.size() != 0 else NULL, "update")
+
+    # --- Batches.
+
+    def get_many(self, keys):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef ArrowResult result = ArrowResult(pa.list_(self.table.values.schema.item))
+        self.table.read_keys(keys, &batch, "get_many")
+        self.table.store.enter(&call, self.table.context, "get_many")
+        with nogil:
+            status = rows.ReadLists(batch, self.table.values.codec, result.array.get())
+            call.Leave()
+        check(status, self.table.context, "get_many", "value")
+        array = pa.array(result)
+        if self.table.values.loads is None:
+            return array
+        return [[self.table.values.loads(value) for value in values] for values in array.to_pylist()]
+
+    def add_many(self, keys, values, bytes offset=None):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef COffsetRow row = offset_of(offset)
+        self.table.read_keys(keys, &batch, "add_many")
+        cdef Columns columns = self.table.values.read(values)
+        if <size_t>columns.rows.length() != batch.size():
+            cause = f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key"
+            raise failure(_errors.SchemaError, cause, self.table.context, "add_many")
+        self.refuse_null(columns, "add_many")
+        self.table.store.enter(&call, self.table.context, "add_many")
+        with nogil:
+            status = rows.AddToLists(&self.guard, batch, self.table.values.codec, columns.views, row)
+            call.Leave()
+        check(status, self.table.context, "add_many", "value")
+
+    cdef int refuse_null(self, Columns columns, str operation) except -1:
+        cdef int64_t absent = FirstNull(columns.rows)
+        if absent >= 0:
+            raise failure(_errors.SchemaError, "a list holds no None", self.table.context, operation, absent)
+        return 0
+
+    def update_many(self, keys, lists, bytes offset=None):
+        """`lists`: an Arrow list array whose elements are still to be converted, as (lists, elements)."""
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef CListView view
+        cdef COffsetRow row = offset_of(offset)
+        self.table.read_keys(keys, &batch, "update_many")
+        array, elements = lists
+        cdef Columns columns = self.table.values.read(elements)
+        self.refuse_null(columns, "update_many")
+        capsules = array.__arrow_c_array__()
+        check(CListView.Make((<ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array"))[0], &view), self.table.context, "update_many")
+        if <size_t>view.length() != batch.size():
+            cause = f"there are {batch.size()} keys and {view.length()} lists: pass one list for each key"
+            raise failure(_errors.SchemaError, cause, self.table.context, "update_many")
+        self.table.store.enter(&call, self.table.context, "update_many")
+        with nogil:
+            status = rows.UpdateLists(batch, self.table.values.codec, view, columns.views, row)
+            call.Leave()
+        check(status, self.table.context, "update_many", "value")

@@ -1,0 +1,244 @@
+# cython: language_level=3
+# distutils: language = c++
+"""Maps: one entry, one key, and batches of either."""
+
+cimport cython
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+import pyarrow as pa
+
+from sfkv import _errors
+from sfkv._cells cimport string_view
+from sfkv._core cimport Table, offset_of
+from sfkv._engine cimport CCall
+from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence
+from sfkv._scan cimport Scan
+from sfkv._status cimport CStatus, check, failure
+from sfkv._tables cimport COffsetRow, CRows, ParseMapValue, kMapValueNone, kMapValuePresent
+
+cdef enum:
+    CHUNK = 1024  # entries that are read at a time
+
+
+@cython.final
+cdef class MapTable:
+    """The rows of a map state."""
+    cdef readonly Table table
+
+    def __cinit__(self, Table table not None):
+        self.table = table
+
+    # --- One entry.
+
+    def get(self, key, user_key, default=None):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer stored
+        self.table.encode_pair(key, user_key, &encoded, "get")
+        if not self.table.read_row(string_view(encoded.data(), encoded.size()), &stored, "get"):
+            return default
+        return self.decode(string_view(stored.data(), stored.size()), "get")
+
+    cdef object decode(self, string_view stored, str operation):
+        cdef cbool is_none = False
+        cdef string_view row
+        if not ParseMapValue(stored, &is_none, &row):
+            raise failure(_errors.CorruptionError, "Corruption: a stored entry does not have the form of one", self.table.context, operation)
+        return None if is_none else self.table.values.decode(row)
+
+    cdef int encode(self, object value, CByteBuffer* out, str operation) except -1:
+        out.Extend(1)[0] = kMapValueNone if value is None else kMapValuePresent
+        if value is not None:
+            self.table.values.encode(value, out, self.table.context, operation)
+        return 0
+
+    def contains(self, key, user_key):
+        cdef CByteBuffer encoded
+        self.table.encode_pair(key, user_key, &encoded, "contains")
+        return self.table.read_row(string_view(encoded.data(), encoded.size()), NULL, "contains")
+
+    def put(self, key, user_key, value):
+        cdef CByteBuffer encoded
+        cdef CByteBuffer stored
+        self.table.encode_pair(key, user_key, &encoded, "put")
+        self.encode(value, &stored, "put")
+        self.table.write_row(&encoded, &stored, "put")
+
+    def delete(self, key, user_key):
+        cdef CByteBuffer encoded
+        self.table.encode_pair(key, user_key, &encoded, "delete")
+        self.table.write_row(&encoded, NULL, "delete")
+
+    # --- One key.
+
+    def put_all(self, key, mapping):
+        """All of it is encoded before the first byte is written."""
+        cdef vector[CWriteBatch] pieces
+        cdef CByteBuffer encoded
+        cdef CByteBuffer stored
+        pieces.resize(1)
+        for user_key, value in mapping.items():
+            encoded.Clear()
+            stored.Clear()
+            self.table.encode_pair(key, user_key, &encoded, "put_all")
+            self.encode(value, &stored, "put_all")
+            pieces.back().Put(string_view(encoded.data(), encoded.size()), string_view(stored.data(), stored.size()))
+            if pieces.back().bytes() >= self.table.store.write_batch_bytes:
+                pieces.resize(pieces.size() + 1)
+        self.table.write_pieces(&pieces, "put_all")
+
+    def is_empty(self, key):
+        cdef CByteBuffer encoded
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef cbool found = False
+        self.table.encode_key(key, &encoded, "is_empty")
+        self.table.store.enter(&call, self.table.context, "is_empty")
+        with nogil:
+            status = rows.HasEntry(string_view(encoded.data(), encoded.size()), &found)
+            call.Leave()
+        check(status, self.table.context, "is_empty")
+        return not found
+
+    def clear(self, key):
+        cdef CByteBuffer encoded
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        self.table.encode_key(key, &encoded, "clear")
+        self.table.store.enter(&call, self.table.context, "clear")
+        with nogil:
+            status = rows.ClearMap(string_view(encoded.data(), encoded.size()))
+            call.Leave()
+        check(status, self.table.context, "clear")
+
+    def entries(self, key, bint with_values=True):
+        """An iterator over a key's user keys, or (user key, value) pairs, as they are now."""
+        cdef CByteBuffer encoded
+        self.table.encode_key(key, &encoded, "iterate")
+        return Entries(self, encoded.data()[:encoded.size()], with_values)
+
+    # --- Batches.
+
+    def get_many(self, keys, user_keys):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef ArrowResult result = ArrowResult(self.table.values.schema.arrow)
+        self.table.read_pairs(keys, user_keys, &batch, "get_many")
+        self.table.store.enter(&call, self.table.context, "get_many")
+        with nogil:
+            status = rows.ReadEntries(batch, self.table.values.codec, result.array.get())
+            call.Leave()
+        check(status, self.table.context, "get_many", "value")
+        return self.table.values.to_python(pa.array(result))
+
+    def contains_many(self, keys, user_keys=None):
+        """Which keys have an entry; with user keys, which entries there are."""
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef CValidityBuilder present
+        cdef ArrowResult result = ArrowResult(pa.bool_())
+        if user_keys is not None:
+            self.table.read_pairs(keys, user_keys, &batch, "contains_many")
+            return self.table.contains_batch(&batch, "contains_many")
+        self.table.read_keys(keys, &batch, "contains_many")
+        self.table.store.enter(&call, self.table.context, "contains_many")
+        with nogil:
+            present.Begin(batch.size())
+            status = rows.HaveEntries(batch, &present)
+            if status.ok():
+                FinishPresence(&present, result.array.get())
+            call.Leave()
+        check(status, self.table.context, "contains_many")
+        return pa.array(result)
+
+    def put_many(self, keys, user_keys, values, bytes offset=None):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef COffsetRow row = offset_of(offset)
+        self.table.read_pairs(keys, user_keys, &batch, "put_many")
+        cdef Columns columns = self.table.values.read(values)
+        if <size_t>columns.rows.length() != batch.size():
+            cause = f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key"
+            raise failure(_errors.SchemaError, cause, self.table.context, "put_many")
+        self.table.store.enter(&call, self.table.context, "put_many")
+        with nogil:
+            status = rows.PutEntries(batch, self.table.values.codec, columns.views, columns.rows, row)
+            call.Leave()
+        check(status, self.table.context, "put_many", "value")
+
+    def delete_many(self, keys, user_keys, bytes offset=None):
+        cdef CKeyBatch batch
+        self.table.read_pairs(keys, user_keys, &batch, "delete_many")
+        self.table.delete_batch(&batch, offset, "delete_many")
+
+    def items_many(self, keys):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef ArrowResult result = ArrowResult(pa.map_(self.table.user_keys.schema.arrow, self.table.values.schema.arrow))
+        self.table.read_keys(keys, &batch, "items_many")
+        self.table.store.enter(&call, self.table.context, "items_many")
+        with nogil:
+            status = rows.ReadMaps(batch, self.table.user_keys.codec, self.table.values.codec, result.array.get())
+            call.Leave()
+        check(status, self.table.context, "items_many", "value")
+        array = pa.array(result)
+        loads = self.table.values.loads
+        if loads is None:
+            return array
+        return [{key: None if value is None else loads(value) for key, value in entries} for entries in array.to_pylist()]
+
+    def clear_many(self, keys, bytes offset=None):
+        cdef CKeyBatch batch
+        cdef CCall call
+        cdef CRows* rows = self.table.store.rows()
+        cdef CStatus status
+        cdef COffsetRow row = offset_of(offset)
+        self.table.read_keys(keys, &batch, "clear_many")
+        self.table.store.enter(&call, self.table.context, "clear_many")
+        with nogil:
+            status = rows.ClearMaps(batch, row)
+            call.Leave()
+        check(status, self.table.context, "clear_many")
+
+
+@cython.final
+cdef class Entries:
+    """The entries of one key, in the order of their user keys, as of the start; read in chunks."""
+    cdef MapTable map
+    cdef Scan scan
+    cdef bint with_values
+    cdef CRowSet user_keys
+    cdef CRowSet values
+    cdef size_t at
+
+    def __cinit__(self, MapTable map not None, bytes key not None, bint with_values):
+        self.map = map
+        self.with_values = with_values
+        self.scan = Scan(map.table, CHUNK, with_values, key)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.scan is None:
+            raise StopIteration
+        if self.at == self.user_keys.size():
+            self.scan.next_entries(CHUNK, &self.user_keys, &self.values)
+            self.at = 0
+            if self.user_keys.size() == 0:
+                self.scan = None
+                raise StopIteration
+        user_key = self.map.table.user_keys.decode(self.user_keys.Get(self.at))
+        value = self.map.decode(self.values.Get(self.at), "iterate") if self.with_values else None
+        self.at += 1
+        return (user_key, value) if self.with_values else user_key

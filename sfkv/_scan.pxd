@@ -1,0 +1,15 @@
+# Passes over a table.
+from libcpp.memory cimport shared_ptr
+
+from sfkv._core cimport Table
+from sfkv._rows cimport CRowSet
+from sfkv._tables cimport CCursor
+
+
+cdef class Scan:
+    cdef Table table
+    cdef shared_ptr[CCursor] c_scan
+    cdef bint with_values
+    cdef bint with_user_keys
+    cdef shared_ptr[CCursor] running(self) except *
+    cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values) except -1

@@ -1,0 +1,85 @@
+# cython: language_level=3
+# distutils: language = c++
+"""Passes over a table: batch by batch, and entry by entry of one key's map."""
+
+cimport cython
+from cython.operator cimport dereference as deref
+from libc.stdint cimport int64_t
+from libcpp.memory cimport shared_ptr
+
+import pyarrow as pa
+
+from sfkv import _errors
+from sfkv._core cimport Table
+from sfkv._engine cimport CCall
+from sfkv._rows cimport ArrowResult, CRowSet
+from sfkv._status cimport CStatus, check, failure
+from sfkv._tables cimport CCursor, CScanOptions, TableKind
+
+from sfkv._core import LIST, MAP
+
+
+@cython.final
+cdef class Scan:
+    """A pass over one state. It ends with its last batch, by close(), by being dropped, or with its store."""
+
+    def __cinit__(self, Table table not None, int64_t batch_rows, bint with_values, bytes key=None):
+        """`key`: an encoded key, to see the entries of that one only."""
+        cdef CCall call
+        cdef CScanOptions options
+        options.table = table.id
+        options.kind = <TableKind>table.kind
+        options.range = table.store.range
+        options.batch_rows = batch_rows
+        options.with_values = with_values
+        options.distinct_keys = table.kind == MAP and not with_values and key is None
+        if key is not None:
+            options.key = key
+        self.table = table
+        self.with_values = with_values
+        self.with_user_keys = table.kind == MAP and not options.distinct_keys
+        table.store.enter(&call, table.context, "scan")
+        self.c_scan = table.store.rows().NewScan(options, table.keys.codec, table.user_keys.codec, table.values.codec)
+
+    cdef shared_ptr[CCursor] running(self) except *:
+        """The scan, held while a call runs: close() may be called meanwhile."""
+        if self.c_scan.get() == NULL:
+            raise failure(_errors.ClosedError, "the scan has ended", self.table.context, "scan")
+        return self.c_scan
+
+    def next_batch(self):
+        """The keys, user keys (of maps) and values (if asked for) of the next rows, as struct arrays; None at the end."""
+        cdef CCall call
+        cdef int64_t count = 0
+        cdef CStatus status
+        cdef ArrowResult keys = ArrowResult(self.table.keys.schema.record_arrow)
+        cdef ArrowResult user_keys = ArrowResult(self.table.user_keys.schema.record_arrow)
+        cdef ArrowResult values = ArrowResult(self.table.values.schema.scan_arrow(self.table.kind == LIST))
+        cdef shared_ptr[CCursor] c_scan = self.running()
+        self.table.store.enter(&call, self.table.context, "scan")
+        with nogil:
+            status = deref(c_scan).Next(&count, keys.array.get(), user_keys.array.get(), values.array.get())
+            call.Leave()
+        check(status, self.table.context, "scan")
+        if count == 0:
+            self.close()
+            return None
+        return (
+            pa.array(keys),
+            pa.array(user_keys) if self.with_user_keys else None,
+            pa.array(values) if self.with_values else None,
+        )
+
+    cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values) except -1:
+        """Copies the next entries of the one key; none at the end."""
+        cdef CCall call
+        cdef CStatus status
+        cdef shared_ptr[CCursor] c_scan = self.running()
+        self.table.store.enter(&call, self.table.context, "scan")
+        with nogil:
+            status = deref(c_scan).NextEntries(most, user_keys, values)
+            call.Leave()
+        return check(status, self.table.context, "scan")
+
+    def close(self):
+        self.c_scan.reset()

@@ -1,0 +1,75 @@
+# What list and map states are made of: their codecs, and the store's interface for them. No RocksDB here.
+from libc.stdint cimport int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
+
+from sfkv._cells cimport string_view
+from sfkv._rows cimport ArrowArray, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec, KeyGroupRange
+from sfkv._status cimport CStatus
+
+
+cdef extern from "sfkv/list_codec.h" namespace "sfkv" nogil:
+    size_t ElementBytes(size_t row_bytes)
+    char* EncodeElementHead(char* at, size_t row_bytes)
+    cbool TakeElement(string_view* list, string_view* row)
+
+    cdef cppclass CListView "sfkv::ListView":
+        CListView()
+        int64_t length()
+        @staticmethod
+        CStatus Make(const ArrowArray& array, CListView* view) except +
+
+
+cdef extern from "sfkv/map_codec.h" namespace "sfkv" nogil:
+    const char kMapValuePresent
+    const char kMapValueNone
+    cbool ParseMapValue(string_view stored, cbool* is_none, string_view* row)
+
+
+cdef extern from "sfkv/append_guard.h" namespace "sfkv" nogil:
+    cdef cppclass CAppendGuard "sfkv::AppendGuard":
+        CAppendGuard()
+
+
+cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
+    cdef struct COffsetRow "sfkv::OffsetRow":
+        string_view key
+        string_view row
+
+    cdef enum class TableKind(uint8_t):
+        kValue
+        kList
+        kMap
+
+    cdef cppclass CScanOptions "sfkv::ScanOptions":
+        CScanOptions()
+        uint8_t table
+        TableKind kind
+        KeyGroupRange range
+        string key
+        int64_t batch_rows
+        bint with_values
+        bint distinct_keys
+
+    cdef cppclass CCursor "sfkv::Cursor":
+        CStatus Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) except +
+        CStatus NextEntries(size_t most, CRowSet* user_keys, CRowSet* values) except +
+
+    cdef cppclass CRows "sfkv::Rows":
+        shared_ptr[CCursor] NewScan(const CScanOptions& options, const CKeyCodec& keys, const CKeyCodec& user_keys,
+                                    const CValueCodec& values) except +
+        CStatus Append(CAppendGuard* guard, string_view key, string_view elements) except +
+        CStatus AddToLists(CAppendGuard* guard, const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values,
+                           COffsetRow offset) except +
+        CStatus UpdateLists(const CKeyBatch& keys, const CValueCodec& codec, const CListView& lists, const CColumns& elements,
+                            COffsetRow offset) except +
+        CStatus ReadLists(const CKeyBatch& keys, const CValueCodec& codec, ArrowArray* out) except +
+        CStatus PutEntries(const CKeyBatch& entries, const CValueCodec& codec, const CColumns& values, const CColumnView& rows,
+                           COffsetRow offset) except +
+        CStatus ReadEntries(const CKeyBatch& entries, const CValueCodec& codec, ArrowArray* out) except +
+        CStatus ReadMaps(const CKeyBatch& keys, const CKeyCodec& user_codec, const CValueCodec& codec, ArrowArray* out) except +
+        CStatus HaveEntries(const CKeyBatch& keys, CValidityBuilder* present) except +
+        CStatus HasEntry(string_view key, cbool* found) except +
+        CStatus ClearMaps(const CKeyBatch& keys, COffsetRow offset) except +
+        CStatus ClearMap(string_view key) except +

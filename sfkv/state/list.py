@@ -1,0 +1,161 @@
+"""ListState: a list of values for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfkv import _core, _list
+from sfkv._errors import SchemaError
+from sfkv._types import KeySchema, ValueSchema
+from sfkv.checkpoint.metadata import encode_offset
+from sfkv.state.scan import Scan
+
+
+class ListState:
+    """A list of values for each key. Made by ``keyed.list_state(name, type)``.
+
+    Adding appends without reading, by a merge in the engine. An absent list reads as empty, and an empty one is absent. None
+    is no element. Batches answer by position and may repeat keys: all that is added to one counts, in order.
+
+    Cost:
+        Reading a list reads all of it. A list takes at most 256 MiB; adding beyond that is refused (the size of a list is
+        looked at once in 16 MiB of appended bytes, so that it may grow so much further).
+    """
+
+    def __init__(self, name: str, table: _core.Table, key: KeySchema, value: ValueSchema) -> None:
+        self._name = name
+        self._table = table
+        self._lists = _list.ListTable(table)
+        self._key = key
+        self._value = value
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def type(self) -> pa.DataType:
+        """What an element is in Arrow; binary where a serializer makes the bytes."""
+        return self._value.arrow
+
+    # --- One key.
+
+    def get(self, key: Any) -> list[Any]:
+        """The list of a key, in the order of adding; a new one, which may be changed freely."""
+        return self._lists.get(key)
+
+    def add(self, key: Any, value: Any) -> None:
+        """Appends a value.
+
+        Raises:
+            SchemaError: the value does not fit, or is None.
+            LimitError: the list would take more than 256 MiB.
+            KeyGroupError, ClosedError, BusyError, StorageError
+        """
+        self._lists.add_all(key, (value,), "add")
+
+    def add_all(self, key: Any, values: Iterable[Any]) -> None:
+        """Appends several values, in one write; none at all does nothing. Raises as ``add``."""
+        self._lists.add_all(key, _elements(values, self._name))
+
+    def update(self, key: Any, values: Iterable[Any] | None) -> None:
+        """Replaces the list; an empty one, or None, clears. Raises as ``add``."""
+        self._lists.update(key, None if values is None else _elements(values, self._name))
+
+    def clear(self, key: Any) -> None:
+        """Removes the list of a key, if there is one."""
+        self._table.clear(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return self._table.contains(key)
+
+    def __getitem__(self, key: Any) -> list[Any]:
+        values = self._lists.get(key)
+        if not values:
+            raise KeyError(key)
+        return values
+
+    # --- Batches.
+
+    def get_many(self, keys: Any) -> Any:
+        """The lists of a batch of keys.
+
+        Returns:
+            An Arrow list array, aligned with the keys, empty where there is no list; a list of lists of objects where a
+            serializer made them.
+        """
+        return self._lists.get_many(keys)
+
+    def add_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
+        """Appends to each key the value beside it: without a read, those of one key in the batch's order.
+
+        Args:
+            keys: as for every batch.
+            values: as many as keys; none of them null.
+            offset: stored in the same write; see ``ValueState.put_many``.
+
+        Raises:
+            SchemaError, LimitError, KeyGroupError, ClosedError, BusyError: nothing was written.
+            StorageError: without an offset, pieces of ``write_batch_bytes`` may have been written, in order.
+        """
+        self._lists.add_many(keys, values, encode_offset(offset))
+
+    def update_many(self, keys: Any, lists: Any, *, offset: Any = None) -> None:
+        """Replaces the lists of a batch of keys; an empty or null one clears. Of several for one key the last counts.
+
+        Args:
+            lists: as many as keys: an Arrow list array, or a sequence of sequences.
+        """
+        self._lists.update_many(keys, _flatten(lists, self._name), encode_offset(offset))
+
+    def clear_many(self, keys: Any, *, offset: Any = None) -> None:
+        """Removes the lists of a batch of keys."""
+        self._table.clear_many(keys, encode_offset(offset))
+
+    def contains_many(self, keys: Any) -> pa.Array:
+        """Which of the keys have a list: a boolean array, aligned with them."""
+        return self._table.contains_many(keys)
+
+    # --- All keys.
+
+    def scan(self, *, batch_rows: int = 65536) -> Scan:
+        """All keys and lists, as record batches of up to ``batch_rows`` rows, as of now."""
+        return Scan(self._table, batch_rows, key=self._key, value=self._value.scan_arrow(of_lists=True))
+
+    def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
+        """All keys that have a list."""
+        return Scan(self._table, batch_rows, key=self._key, value=None)
+
+    def __repr__(self) -> str:
+        return f"ListState({self._name!r}, {self._value})"
+
+
+def _elements(values: Iterable[Any], state: str) -> list[Any]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise SchemaError(f"a list of values is expected, and {values!r} is none [state {state!r}]", state=state)
+    return values.to_pylist() if isinstance(values, (pa.Array, pa.ChunkedArray)) else list(values)
+
+
+def _flatten(lists: Any, state: str) -> tuple[pa.Array, Any]:
+    """Lists as an Arrow list array that says where each begins and ends, and all their elements behind one another."""
+    if isinstance(lists, pa.ChunkedArray):
+        lists = lists.combine_chunks()
+    if isinstance(lists, pa.Array):
+        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)):
+            raise SchemaError(f"a column of lists is expected, and {lists.type} is none [state {state!r}]", state=state)
+        lengths = pc.list_value_length(lists).fill_null(0).to_pylist()
+        elements = lists.flatten()
+    elif isinstance(lists, (str, bytes)) or not hasattr(lists, "__len__"):
+        raise SchemaError(f"a sequence of lists is expected, and {type(lists).__name__} is none [state {state!r}]", state=state)
+    else:
+        parts = [[] if part is None else _elements(part, state) for part in lists]
+        lengths = [len(part) for part in parts]
+        elements = [element for part in parts for element in part]
+    ends = [0]
+    for length in lengths:
+        ends.append(ends[-1] + length)
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.nulls(ends[-1])), elements
