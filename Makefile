@@ -32,7 +32,7 @@ lint: build  ## style and types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m mypy.stubtest --ignore-missing-stub --mypy-config-file pyproject.toml sfkv._core sfkv._rows sfkv._bundle sfkv._scan sfkv._list sfkv._map
+	$(PYTHON) -m mypy.stubtest --ignore-missing-stub --mypy-config-file pyproject.toml sfkv._core sfkv._rows sfkv._bundle sfkv._scan sfkv._list sfkv._map sfkv._batch
 
 clean:  ## remove what was built, but no engine
 	rm -rf .venv build *.egg-info sfkv/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

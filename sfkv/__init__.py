@@ -34,8 +34,11 @@ if TYPE_CHECKING:
         UsageError,
     )
     from sfkv._types import Msgpack
+    from sfkv.backend.batch import Batch
+    from sfkv.backend.cells import Cells
     from sfkv.backend.info import build_info
     from sfkv.backend.keyed import KeyedStateBackend
+    from sfkv.backend.payloads import Payloads
     from sfkv.backend.rocksdb import EmbeddedRocksDBStateBackend, open
     from sfkv.backend.routing import key_group_range, key_groups
     from sfkv.backend.slot import Slot
@@ -65,8 +68,11 @@ _HOMES = {
         "UsageError",
     ),
     "sfkv._types": ("Msgpack",),
+    "sfkv.backend.batch": ("Batch",),
+    "sfkv.backend.cells": ("Cells",),
     "sfkv.backend.info": ("build_info",),
     "sfkv.backend.keyed": ("KeyedStateBackend",),
+    "sfkv.backend.payloads": ("Payloads",),
     "sfkv.backend.rocksdb": ("EmbeddedRocksDBStateBackend", "open"),
     "sfkv.backend.routing": ("key_group_range", "key_groups"),
     "sfkv.backend.slot": ("Slot",),

@@ -27,12 +27,15 @@ cdef class Store:
 cdef class Table:
     cdef readonly Store store
     cdef object owner          # the backend, which closes the store when it is dropped
-    cdef uint8_t id
+    cdef readonly uint8_t id
     cdef int kind
+    cdef bint dropped
+    cdef object __weakref__
     cdef KeyRows keys
     cdef KeyRows user_keys     # of maps; else the keys, which are not looked at
     cdef ValueRows values
     cdef Context context
+    cdef int refuse_dropped(self, str operation) except -1
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1
     cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1

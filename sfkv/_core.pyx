@@ -49,6 +49,7 @@ cdef extern from *:
 # The reserved rows: FORMAT.md section 5.
 STORE_ROW = b"\xff\xff\x00"
 TABLE_ROWS = b"\xff\xff\x01"
+CELL_ROWS = b"\xff\xff\x02"
 OFFSET_ROW = b"\xff\xff\x03"
 RESERVED_BOUND = b"\xff\xff\x04"
 cdef bytes offset_row = OFFSET_ROW
@@ -128,10 +129,6 @@ cdef class Slot:
     @property
     def pinned_bytes(self):
         return deref(self.c_slot).pinned_bytes()
-
-    @property
-    def write_buffer_usage_bytes(self):
-        return deref(self.c_slot).write_buffer_usage_bytes()
 
     @property
     def holders(self):
@@ -235,16 +232,6 @@ cdef class Store:
         """The store's own rows."""
         return self.read_range(STORE_ROW, RESERVED_BOUND)
 
-    def put_reserved_row(self, bytes key not None, bytes value not None):
-        cdef CCall call
-        cdef CStatus status
-        cdef string_view k = view(key)
-        cdef string_view v = view(value)
-        self.enter(&call, self.context, "register")
-        with nogil:
-            status = deref(self.c_store).table().Put(k, v, True)
-        check(status, self.context, "register")
-
     def snapshot(self, directory):
         """Links all files into `directory`, after a flush; returns their (name, bytes, CRC32C or '')."""
         cdef CCall call
@@ -279,9 +266,19 @@ cdef class Table:
 
     # --- One key.
 
+    def drop(self):
+        """Ends the table: its state was dropped."""
+        self.dropped = True
+
+    cdef int refuse_dropped(self, str operation) except -1:
+        if self.dropped:
+            raise failure(_errors.ClosedError, "the state was dropped", self.context, operation)
+        return 0
+
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1:
         cdef int32_t hash = 0
         cdef int group
+        self.refuse_dropped(operation)
         out.Extend(kKeyHeaderBytes)
         self.keys.encode(key, out, &hash, self.context, operation)
         group = KeyGroupOf(hash, self.store.max_parallelism)
@@ -368,6 +365,7 @@ cdef class Table:
 
     cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1:
         """Encodes and sorts a batch's keys."""
+        self.refuse_dropped(operation)
         cdef Columns columns = self.keys.read(keys)
         cdef int64_t absent = FirstNull(columns.rows)
         cdef CStatus status
@@ -381,6 +379,7 @@ cdef class Table:
 
     cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1:
         """Encodes and sorts a batch's pairs of key and user key."""
+        self.refuse_dropped(operation)
         cdef Columns columns = self.keys.read(keys)
         cdef Columns user_columns = self.user_keys.read(user_keys)
         cdef CStatus status

@@ -46,7 +46,6 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         size_t write_buffer_bytes()
         size_t cache_usage_bytes()
         size_t pinned_bytes()
-        size_t write_buffer_usage_bytes()
 
     cdef cppclass CStoreOptions "sfkv::StoreOptions":
         string path
@@ -66,6 +65,7 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
                            COffsetRow offset) except +
         CStatus DeleteAll(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus Write(CWriteBatch* batch) except +
+        CStatus RefuseInBatch(const char* what) except +
         CStatus Flush() except +
         CStatus Compact() except +
 

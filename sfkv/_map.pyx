@@ -225,16 +225,19 @@ cdef class Entries:
         self.map = map
         self.with_values = with_values
         self.scan = Scan(map.table, CHUNK, with_values, key)
+        if map.table.store.rows().InBatch():  # whose further writes such an iterator must not meet: all is read now
+            self.scan.next_entries(<size_t>-1, &self.user_keys, &self.values)
+            self.scan = None
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.scan is None:
-            raise StopIteration
         if self.at == self.user_keys.size():
-            self.scan.next_entries(CHUNK, &self.user_keys, &self.values)
+            if self.scan is None:
+                raise StopIteration
             self.at = 0
+            self.scan.next_entries(CHUNK, &self.user_keys, &self.values)
             if self.user_keys.size() == 0:
                 self.scan = None
                 raise StopIteration

@@ -38,7 +38,10 @@ cdef class Scan:
         self.table = table
         self.with_values = with_values
         self.with_user_keys = table.kind == MAP and not options.distinct_keys
+        table.refuse_dropped("scan")
         table.store.enter(&call, table.context, "scan")
+        if key is None and table.store.rows().InBatch():
+            raise failure(_errors.UsageError, "a scan does not work inside a batch: end it first", table.context, "scan")
         self.c_scan = table.store.rows().NewScan(options, table.keys.codec, table.user_keys.codec, table.values.codec)
 
     cdef shared_ptr[CCursor] running(self) except *:

@@ -6,6 +6,7 @@ from libcpp.string cimport string
 cdef extern from "sfkv/status.h" namespace "sfkv" nogil:
     cdef enum class Code(int):
         kOk
+        kUsage
         kSchema
         kLimit
         kKeyGroup

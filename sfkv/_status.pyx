@@ -19,6 +19,7 @@ cdef class Context:
 
 cdef tuple class_of(Code code):
     """The exception class, and its attribute `code`."""
+    if code == Code.kUsage: return _errors.UsageError, "usage"
     if code == Code.kSchema: return _errors.SchemaError, "schema"
     if code == Code.kLimit: return _errors.LimitError, "limit"
     if code == Code.kKeyGroup: return _errors.KeyGroupError, "key_group"

@@ -5,7 +5,7 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 
 from sfkv._cells cimport string_view
-from sfkv._rows cimport ArrowArray, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec, KeyGroupRange
+from sfkv._rows cimport ArrowArray, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec, CWriteBatch, KeyGroupRange
 from sfkv._status cimport CStatus
 
 
@@ -59,6 +59,12 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
     cdef cppclass CRows "sfkv::Rows":
         shared_ptr[CCursor] NewScan(const CScanOptions& options, const CKeyCodec& keys, const CKeyCodec& user_keys,
                                     const CValueCodec& values) except +
+        bint InBatch()
+        CStatus BeginBatch() except +
+        CStatus CommitBatch() except +
+        void DropBatch() except +
+        CStatus WriteRows(CWriteBatch* rows) except +
+        CStatus DropTable(uint8_t table, KeyGroupRange range) except +
         CStatus Append(CAppendGuard* guard, string_view key, string_view elements) except +
         CStatus AddToLists(CAppendGuard* guard, const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values,
                            COffsetRow offset) except +

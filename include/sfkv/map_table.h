@@ -143,10 +143,11 @@ inline Status HaveEntries(const Table& table, const KeyBatch& keys, ValidityBuil
 
 // Adds to "batch" what removes all entries of a key: one by one where they are few, else by a range.
 inline Status ClearEntries(Table* table, EntryCursor* cursor, std::string_view key, WriteBatch* batch) {
+  const size_t most = table->InBatch() ? std::numeric_limits<size_t>::max() : kPointDeletes;  // ranges are not for batches
   std::vector<std::string> found;
-  for (cursor->Seek(key); cursor->Valid() && found.size() <= kPointDeletes; cursor->Next()) found.emplace_back(cursor->encoded_key());
+  for (cursor->Seek(key); cursor->Valid() && (found.size() <= most); cursor->Next()) found.emplace_back(cursor->encoded_key());
   SFKV_RETURN_IF_ERROR(cursor->status());
-  if (found.size() <= kPointDeletes) {
+  if (found.size() <= most) {
     for (const std::string& entry : found) batch->Delete(entry);
     return Status::OK();
   }
@@ -171,6 +172,17 @@ inline Status ClearMap(Table* table, std::string_view key) {
   EntryCursor cursor(*table);
   SFKV_RETURN_IF_ERROR(ClearEntries(table, &cursor, key, &batch));
   return table->Write(&batch);
+}
+
+// Removes all rows of a table, key group by key group. Not at once: a crash leaves some of them.
+inline Status DropRows(Table* table, uint8_t id, KeyGroupRange range) {
+  SFKV_RETURN_IF_ERROR(table->RefuseInBatch("dropping a state"));
+  for (int group = range.first; group <= range.last; ++group) {
+    char prefix[kKeyHeaderBytes];
+    EncodeKeyHeader(prefix, group, id);
+    SFKV_RETURN_IF_ERROR(ClearMap(table, {prefix, kKeyHeaderBytes}));
+  }
+  return Status::OK();
 }
 
 }  // namespace sfkv

@@ -21,6 +21,7 @@ class TableMerge : public rocksdb::MergeOperator {
     }
     size_t bytes = in.existing_value == nullptr ? 0 : in.existing_value->size();
     for (const rocksdb::Slice& operand : in.operand_list) bytes += operand.size();
+    out->new_value.clear();  // an iterator hands over the string of the row before
     out->new_value.reserve(bytes);
     if (in.existing_value != nullptr) out->new_value.append(in.existing_value->data(), in.existing_value->size());
     for (const rocksdb::Slice& operand : in.operand_list) out->new_value.append(operand.data(), operand.size());
@@ -31,6 +32,7 @@ class TableMerge : public rocksdb::MergeOperator {
                          rocksdb::Logger*) const override {
     size_t bytes = 0;
     for (const rocksdb::Slice& operand : operands) bytes += operand.size();
+    merged->clear();
     merged->reserve(bytes);
     for (const rocksdb::Slice& operand : operands) merged->append(operand.data(), operand.size());
     return true;

@@ -1,4 +1,4 @@
-// What a store does for scans, list and map states, as an interface: modules that use it need no engine, and another kind of store can
+// What a store does for scans, batches, list and map states, as an interface: modules that use it need no engine, and another kind of store can
 // stand behind it. One thread at a time; every call needs a Call scope of the store (lifetime.h). The GIL is not needed.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include "sfkv/list_codec.h"
 #include "sfkv/map_codec.h"
 #include "sfkv/row_set.h"
+#include "sfkv/write_batch.h"
 
 namespace sfkv {
 
@@ -48,6 +49,17 @@ class Rows {
   // "user_keys" is asked only of maps.
   virtual std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys,
                                           const ValueCodec& values) = 0;
+
+  // A batch over several states: until it is committed or dropped, all writes go into it, and all reads see it.
+  virtual bool InBatch() const = 0;
+  virtual Status BeginBatch() = 0;
+  virtual Status CommitBatch() = 0;
+  virtual void DropBatch() = 0;
+
+  // Writes rows by their encoded keys, all or none.
+  virtual Status WriteRows(WriteBatch* rows) = 0;
+  // Removes all rows of a table.
+  virtual Status DropTable(uint8_t table, KeyGroupRange range) = 0;
 
   // Lists: list_table.h says what each does.
   virtual Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) = 0;

@@ -42,7 +42,6 @@ class Slot {
   size_t write_buffer_bytes() const { return write_buffer_bytes_; }
   size_t cache_usage_bytes() const { return cache_->GetUsage(); }
   size_t pinned_bytes() const { return cache_->GetPinnedUsage(); }
-  size_t write_buffer_usage_bytes() const { return write_buffers_->memory_usage(); }
 
   const std::shared_ptr<rocksdb::Cache>& cache() const { return cache_; }
   const std::shared_ptr<rocksdb::WriteBufferManager>& write_buffers() const { return write_buffers_; }

@@ -12,6 +12,7 @@ namespace sfkv {
 
 enum class Code : int {
   kOk = 0,
+  kUsage,        // a call that is not allowed now
   kSchema,       // a value does not fit the column's type
   kLimit,        // a size limit would be passed
   kKeyGroup,     // a key outside the backend's key-group range

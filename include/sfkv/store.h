@@ -124,6 +124,7 @@ class Store : public Rows {
     bool begun = false;
     SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(&begun));
     if (!begun) return Status::OK();
+    table_.DropBatch();
     Status status;
     if (!discard) {
       status = table_.Flush();
@@ -168,7 +169,7 @@ class Store : public Rows {
     const rocksdb::Slice upper = AsSlice(bound);
     rocksdb::ReadOptions read;
     read.iterate_upper_bound = &upper;
-    std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(read));
+    const std::unique_ptr<rocksdb::Iterator> iterator = table_.NewIterator(read);
     for (iterator->Seek(AsSlice(first)); iterator->Valid(); iterator->Next()) {
       keys->push_back(iterator->key().ToString());
       values->push_back(iterator->value().ToString());
@@ -176,9 +177,16 @@ class Store : public Rows {
     return FromRocksDB(iterator->status());
   }
 
+  // REQUIRES: no batch is open, unless only one key's entries are to be seen, and at once.
   std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys, const ValueCodec& values) override {
     return std::make_shared<Scan>(table_, scans_, options, keys, user_keys, values);
   }
+  bool InBatch() const override { return table_.InBatch(); }
+  Status BeginBatch() override { return table_.BeginBatch(); }
+  Status CommitBatch() override { return table_.CommitBatch(); }
+  void DropBatch() override { table_.DropBatch(); }
+  Status WriteRows(WriteBatch* rows) override { return table_.Write(rows); }
+  Status DropTable(uint8_t id, KeyGroupRange range) override { return DropRows(&table_, id, range); }
   size_t open_scans() const { return scans_->count(); }
 
   Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) override {

@@ -11,6 +11,7 @@
 
 #include "sfkv/key_batch.h"
 #include "sfkv/options.h"
+#include "sfkv/pending.h"
 #include "sfkv/rows.h"
 #include "sfkv/value_codec.h"
 #include "sfkv/write_batch.h"
@@ -31,17 +32,21 @@ class Table {
   // --- Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete.
 
   Status Get(std::string_view key, bool may_wait, rocksdb::PinnableSlice* value, bool* found) const {
-    const rocksdb::Status status = db_->Get(may_wait ? read_ : cached_only_, db_->DefaultColumnFamily(), AsSlice(key), value);
+    const rocksdb::ReadOptions& options = may_wait ? read_ : cached_only_;
+    const rocksdb::Status status = pending_ == nullptr ? db_->Get(options, db_->DefaultColumnFamily(), AsSlice(key), value)
+                                                       : pending_->Get(db_, options, key, value);
     *found = status.ok();
     return status.IsNotFound() ? Status::OK() : FromRocksDB(status);
   }
 
   Status Put(std::string_view key, std::string_view value, bool may_wait) {
+    if (pending_ != nullptr) return pending_->Put(key, value);
     if (!may_wait) return AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value)));
     return Resuming([&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); });
   }
 
   Status Delete(std::string_view key, bool may_wait) {
+    if (pending_ != nullptr) return pending_->Delete(key);
     if (!may_wait) return AtOnce(db_->Delete(write_at_once_, AsSlice(key)));
     return Resuming([&] { return db_->Delete(write_, AsSlice(key)); });
   }
@@ -58,7 +63,11 @@ class Table {
     for (size_t begin = 0; begin < keys.distinct_count(); begin += chunk_keys_) {
       const size_t count = std::min(chunk_keys_, keys.distinct_count() - begin);
       for (size_t i = 0; i < count; ++i) slices[i] = AsSlice(keys.DistinctKey(begin + i));
-      db_->MultiGet(read_, db_->DefaultColumnFamily(), count, slices.data(), values.data(), statuses.data(), /*sorted_input=*/true);
+      if (pending_ == nullptr) {
+        db_->MultiGet(read_, db_->DefaultColumnFamily(), count, slices.data(), values.data(), statuses.data(), /*sorted_input=*/true);
+      } else {
+        pending_->MultiGet(db_, read_, count, slices.data(), values.data(), statuses.data());
+      }
       for (size_t i = 0; i < count; ++i) {
         if (statuses[i].ok()) {
           if (!on_row(begin + i, AsView(values[i]))) return Unreadable(keys.FirstPosition(begin + i));
@@ -136,12 +145,36 @@ class Table {
   // Writes the batch as one, and empties it.
   Status Write(WriteBatch* batch) {
     if (batch->count() == 0) return Status::OK();
+    if (pending_ != nullptr) return pending_->Apply(batch->Take());
     rocksdb::WriteBatch taken(batch->Take());
     return Resuming([&] { return db_->Write(write_, &taken); });
   }
 
+  // --- A batch over several states: until it is committed or dropped, all writes go into it, and all reads see it.
+
+  bool InBatch() const { return pending_ != nullptr; }
+
+  Status BeginBatch() {
+    if (InBatch()) return Status(Code::kUsage, "a batch is open already: end it first");
+    pending_ = std::make_unique<PendingBatch>();
+    return Status::OK();
+  }
+  // Writes the batch at once. If it cannot be written, it is dropped.
+  Status CommitBatch() {
+    if (!InBatch()) return Status(Code::kUsage, "no batch is open");
+    const std::unique_ptr<PendingBatch> batch = std::move(pending_);
+    return Resuming([&] { return db_->Write(write_, batch->writes()); });
+  }
+  void DropBatch() { pending_.reset(); }
+
+  // An error inside a batch, for what would not see it.
+  Status RefuseInBatch(const char* what) const {
+    return InBatch() ? Status(Code::kUsage, std::string(what) + " does not work inside a batch: end it first") : Status::OK();
+  }
+
   // Puts all memtables into files, which makes them durable.
   Status Flush() {
+    SFKV_RETURN_IF_ERROR(RefuseInBatch("writing to disk"));
     rocksdb::FlushOptions options;
     options.wait = true;
     options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
@@ -159,6 +192,7 @@ class Table {
 
   // A new iterator over all tables. The options must live as long as it does.
   std::unique_ptr<rocksdb::Iterator> NewIterator(const rocksdb::ReadOptions& options) const {
+    if (pending_ != nullptr) return pending_->NewIterator(db_, options);
     return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
   }
 
@@ -215,6 +249,7 @@ class Table {
   }
 
   rocksdb::DB* db_ = nullptr;
+  std::unique_ptr<PendingBatch> pending_;
   size_t range_deletes_ = 0;  // since the last flush that was asked for
   size_t chunk_keys_ = 1;
   size_t write_batch_bytes_ = 0;

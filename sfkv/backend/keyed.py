@@ -15,10 +15,13 @@ from typing import Any
 
 import msgspec
 
-from sfkv import _core
-from sfkv._errors import ClosedError, ConfigError, CorruptionError, Error, LimitError, SchemaError
+from sfkv import _batch, _core
+from sfkv._errors import ClosedError, ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema, describe_text
+from sfkv.backend.batch import Batch
+from sfkv.backend.cells import Cells
+from sfkv.backend.payloads import Payloads
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
@@ -47,7 +50,9 @@ class KeyedStateBackend:
         self._key = key
         self._restored_from = restored_from
         self._tables = _read_tables(store)
+        self._finish_drops()
         self._states: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+        self._natives: weakref.WeakSet[_core.Table] = weakref.WeakSet()
         self._uploads: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
@@ -108,14 +113,15 @@ class KeyedStateBackend:
             _KINDS[kind],
             None if user_key is None else KeyRows(user_key, name),
         )
+        self._natives.add(native)
         state = cls(name, native, self._key, *([] if user_key is None else [user_key]), value)
         self._states[name] = state
         return state
 
     def _register(self, name: str, kind: str, value: ValueSchema, user_key: KeySchema | None) -> int:
         """The table byte of a state, which is stored with what it holds when the name is new."""
-        if not isinstance(name, str) or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
-            raise ConfigError(f"a state's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
+        if kind != "payloads":
+            _check_name(name)
         wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None}
         if user_key is not None:
             wanted["user_key"] = user_key.describe()
@@ -135,14 +141,72 @@ class KeyedStateBackend:
             raise LimitError(
                 f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=name
             )
-        self._store.put_reserved_row(_core.TABLE_ROWS + bytes([table]), msgspec.json.encode(wanted))
+        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(wanted)}, "register")
         self._tables[table] = wanted
         return table
 
     @property
     def states(self) -> dict[str, str]:
         """The states that are stored, whether registered in this session or not: name to kind and type."""
-        return {table["name"]: _text_of(table) for table in self._tables.values()}
+        return {table["name"]: _text_of(table) for table in self._tables.values() if table["kind"] != "payloads"}
+
+    def drop_state(self, name: str) -> None:
+        """Removes a state and all its rows, whether it was registered in this session or not. Its name is free afterwards.
+
+        Raises:
+            UsageError: there is no such state, or a batch is open.
+            ClosedError: from then on, by every call on the dropped state.
+
+        Cost:
+            Deletes row by row, or key group by key group where there are many. If it is interrupted by a crash, the rest is
+            removed when the backend is opened again.
+        """
+        table = next((table for table, stored in self._tables.items() if stored["name"] == name and name), None)
+        if table is None:
+            raise UsageError(f"there is no state {name!r}: there are {', '.join(map(repr, self.states)) or 'none'}", state=name)
+        dropping = {**self._tables[table], "dropping": True}
+        _batch.refuse(self._store, "drop_state")
+        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(dropping)}, "drop_state")
+        self._tables[table] = dropping
+        for native in self._natives:
+            if native.id == table:
+                native.drop()
+        self._states.pop(name, None)
+        self._finish_drops()
+
+    def _finish_drops(self) -> None:
+        """Removes the rows of the states that are being dropped, and then what describes them."""
+        for table in [table for table, stored in self._tables.items() if stored.get("dropping")]:
+            _batch.drop_table(self._store, table)
+            _batch.write_rows(self._store, {_table_row(table): None}, "drop_state")
+            del self._tables[table]
+
+    # --- More than one state.
+
+    def batch(self, offset: Any = None) -> Batch:
+        """One write over several states and cells: ``with keyed.batch(offset=...) as batch:``.
+
+        Args:
+            offset: where the source stands after the batch; may also be set inside, as ``batch.offset``.
+
+        Returns:
+            A context manager; see ``Batch``.
+
+        Raises:
+            UsageError: a batch is open already; or, inside one, a scan, snapshot, flush, compaction or ``drop_state``.
+        """
+        return Batch(self._store, offset)
+
+    @property
+    def cells(self) -> Cells:
+        """The operator cells: named values of the operator as a whole."""
+        return Cells(self._store)
+
+    @property
+    def payloads(self) -> Payloads:
+        """Opaque payloads per key group, for operators that keep their own state in memory."""
+        table = self._register("", "payloads", ValueSchema.of(bytes), None)
+        return Payloads(self._store, table)
 
     # --- What it is.
 
@@ -286,6 +350,15 @@ class KeyedStateBackend:
         first, last = self.key_groups
         state = "closed" if self.closed else f"{len(self._tables)} states"
         return f"KeyedStateBackend({self.path!r}, key={self._key}, key_groups={first}-{last}, {state})"
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
+        raise ConfigError(f"a state's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
+
+
+def _table_row(table: int) -> bytes:
+    return _core.TABLE_ROWS + bytes([table])
 
 
 def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from sfkv import _core
+from sfkv import _batch, _core
 from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError
 from sfkv._types import KeySchema
 from sfkv.backend.keyed import KeyedStateBackend
@@ -166,7 +166,7 @@ def _agree(
         max_parallelism = max_parallelism or _DEFAULT_MAX_PARALLELISM
         first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
         description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}
-        store.put_reserved_row(_core.STORE_ROW, msgspec.json.encode(description))
+        _batch.write_rows(store, {_core.STORE_ROW: msgspec.json.encode(description)}, "open")
         store.own(max_parallelism, first, last)
         return key
     try:

@@ -83,6 +83,17 @@ def test_an_empty_list_is_absent(keyed):
     assert state.get("a") == ["y"]
 
 
+def test_each_list_of_a_scan_is_its_own(keyed):
+    """The engine's iterators hand one row's string to the next row's merge: what is in it must not stay."""
+    state = keyed.list_state("l", int)
+    for number in range(3):
+        state.add_many(["a", "b", "c", "d"], [number] * 4)
+    assert rows_of(state) == {key: [0, 1, 2] for key in "abcd"}
+    keyed.compact()
+    state.add_many(["a", "b"], [3, 3])
+    assert rows_of(state) == {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3], "c": [0, 1, 2], "d": [0, 1, 2]}
+
+
 def test_what_is_read_may_be_changed_freely(keyed):
     state = keyed.list_state("l", int)
     state.add("a", 1)

@@ -1,0 +1,109 @@
+"""Operator cells: a few named values of an operator as a whole, such as a watermark or a sequence."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from sfkv import _batch, _core
+from sfkv._errors import ConfigError, CorruptionError, SchemaError
+
+_RULES = ("max", "min", "sum", "union")
+_INT, _FLOAT, _BYTES = range(3)
+_TYPE_NAMES = ("int64", "float64", "bytes")
+_MAX_NAME_BYTES = 1000
+
+
+class Cells:
+    """The cells of a backend: ``keyed.cells``. Each has a rule by which rescaling makes one value of several workers'.
+
+    Cells are part of batches and snapshots as rows are.
+    """
+
+    def __init__(self, store: _core.Store) -> None:
+        self._store = store
+
+    def set(self, name: str, value: int | float | bytes, *, merge: str = "max") -> None:
+        """Sets a cell.
+
+        Args:
+            name: 1 to 1,000 bytes.
+            value: an int of 64 bits, a float, or bytes.
+            merge: "max", "min" or "sum" for numbers, "union" for bytes: what several workers' values become.
+
+        Raises:
+            ConfigError: the name or the rule is wrong, or the rule does not fit the value.
+            SchemaError: the value is of no such type, or the cell holds another type or rule; shows both.
+        """
+        kind, payload = _encode(name, value)
+        if merge not in _RULES or (merge == "union") != (kind == _BYTES):
+            raise ConfigError(f"cell {name!r}: merge is {merge!r}; use max, min or sum for numbers, union for bytes")
+        rule = _RULES.index(merge)
+        stored = self._read(name)
+        if stored is not None and stored[:2] != bytes([rule, kind]):
+            raise SchemaError(
+                f"cell {name!r} holds {_TYPE_NAMES[stored[1]]} merged by {_RULES[stored[0]]}, "
+                f"and was asked for as {_TYPE_NAMES[kind]} merged by {merge}: use another name"
+            )
+        _batch.write_rows(self._store, {_row(name): bytes([rule, kind]) + payload}, "cells.set")
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a cell, or ``default`` where there is none."""
+        stored = self._read(name)
+        return default if stored is None else _decode(name, stored)
+
+    def delete(self, name: str) -> None:
+        """Removes a cell, if it is there."""
+        _batch.write_rows(self._store, {_row(name): None}, "cells.delete")
+
+    def rule(self, name: str) -> str | None:
+        """The merge rule of a cell; None where there is none."""
+        stored = self._read(name)
+        return None if stored is None else _RULES[stored[0]]
+
+    def __contains__(self, name: str) -> bool:
+        return self._read(name) is not None
+
+    def __getitem__(self, name: str) -> Any:
+        stored = self._read(name)
+        if stored is None:
+            raise KeyError(name)
+        return _decode(name, stored)
+
+    def __iter__(self) -> Iterator[str]:
+        rows = self._store.read_range(_core.CELL_ROWS, _core.OFFSET_ROW)
+        return iter([row[len(_core.CELL_ROWS) :].decode() for row in rows])
+
+    def __repr__(self) -> str:
+        return f"Cells({ {name: self.get(name) for name in self} })"
+
+    def _read(self, name: str) -> bytes | None:
+        row = _row(name)
+        return self._store.read_range(row, row + b"\0").get(row)
+
+
+def _row(name: str) -> bytes:
+    encoded = name.encode() if isinstance(name, str) else b""
+    if not 1 <= len(encoded) <= _MAX_NAME_BYTES:
+        raise ConfigError(f"a cell's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
+    return _core.CELL_ROWS + encoded
+
+
+def _encode(name: str, value: Any) -> tuple[int, bytes]:
+    if isinstance(value, bytes):
+        return _BYTES, value
+    if isinstance(value, float):
+        return _FLOAT, struct.pack("<d", value)
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return _INT, struct.pack("<q", value)
+    raise SchemaError(f"cell {name!r}: {value!r} is no int of 64 bits, float or bytes")
+
+
+def _decode(name: str, stored: bytes) -> Any:
+    payload = stored[2:]
+    if len(stored) >= 2 and stored[1] == _BYTES:
+        return payload
+    if len(payload) != 8 or stored[1] not in (_INT, _FLOAT):
+        raise CorruptionError(f"Corruption: the cell {name!r} does not have the form of one")
+    return struct.unpack("<q" if stored[1] == _INT else "<d", payload)[0]

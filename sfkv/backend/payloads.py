@@ -1,0 +1,69 @@
+"""Opaque payloads per key group, for operators that keep their state in memory and store it at each snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sfkv import _batch, _core
+from sfkv._errors import KeyGroupError, LimitError, SchemaError
+
+_MAX_BYTES = 256 << 20
+
+
+class Payloads:
+    """One payload for each key group of the backend: ``keyed.payloads``. Part of batches and snapshots as rows are.
+
+    ``set`` and ``replace`` are all or nothing: after a crash the payloads are those of one call.
+    """
+
+    def __init__(self, store: _core.Store, table: int) -> None:
+        self._store = store
+        self._table = table
+
+    def get(self, key_group: int) -> bytes | None:
+        """The payload of a key group; None where there is none."""
+        row = self._row(key_group)
+        return self._store.read_range(row, row + b"\0").get(row)
+
+    def set(self, key_group: int, payload: bytes | None) -> None:
+        """Sets the payload of a key group; None removes it."""
+        _batch.write_rows(self._store, {self._row(key_group): self._check(payload)}, "payloads.set")
+
+    def replace(self, payloads: Mapping[int, bytes]) -> None:
+        """Makes these the payloads: those of other key groups are removed. One write; at most 256 MiB in all.
+
+        Raises:
+            KeyGroupError: a key group outside the backend's range.
+            SchemaError: a payload is not bytes.
+            LimitError: they take more than 256 MiB.
+        """
+        new = {self._row(key_group): self._check(payload) for key_group, payload in payloads.items()}
+        size = sum(map(len, payloads.values()))
+        if size > _MAX_BYTES:
+            raise LimitError(f"the payloads take {size} bytes, and may take {_MAX_BYTES} in one write: set them one by one")
+        rows: dict[bytes, bytes | None] = dict.fromkeys(map(self._row, self._groups()))
+        _batch.write_rows(self._store, rows | new, "payloads.replace")
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """The key groups that have a payload, in order, with their payloads; read one at a time."""
+        for key_group in self._groups():
+            payload = self.get(key_group)
+            if payload is not None:
+                yield key_group, payload
+
+    def _groups(self) -> range:
+        first, last = self._store.key_groups
+        return range(first, last + 1)
+
+    def _row(self, key_group: int) -> bytes:
+        first, last = self._store.key_groups
+        if isinstance(key_group, bool) or not isinstance(key_group, int) or not first <= key_group <= last:
+            raise KeyGroupError(f"key group {key_group!r} is none of this backend's, which owns {first} to {last}")
+        return key_group.to_bytes(2, "big") + bytes([self._table])
+
+    def _check(self, payload: bytes | None) -> bytes | None:
+        if payload is not None and not isinstance(payload, bytes):
+            raise SchemaError(f"a payload is bytes, not {type(payload).__name__}")
+        if payload is not None and len(payload) > _MAX_BYTES:
+            raise LimitError(f"the payload takes {len(payload)} bytes, and may take {_MAX_BYTES}")
+        return payload
