@@ -46,8 +46,8 @@ def refuse(Store store not None, str operation not None):
         raise failure(_errors.UsageError, f"{operation} does not work inside a batch: end it first", store.context, operation)
 
 
-def write_rows(Store store not None, dict new not None, str operation not None):
-    """Writes rows by their encoded keys, all or none; None deletes."""
+def write_rows(Store store not None, dict new not None, str operation not None, *, bint through=False):
+    """Writes rows by their encoded keys, all or none; None deletes. `through` writes past an open batch."""
     cdef CCall call
     cdef CRows* rows = store.rows()
     cdef CWriteBatch batch
@@ -59,7 +59,7 @@ def write_rows(Store store not None, dict new not None, str operation not None):
             batch.Put(view(key), view(row))
     store.enter(&call, store.context, operation)
     with nogil:
-        status = rows.WriteRows(&batch)
+        status = rows.WriteRowsThrough(&batch) if through else rows.WriteRows(&batch)
         call.Leave()
     check(status, store.context, operation)
 

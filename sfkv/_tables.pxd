@@ -64,6 +64,7 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus CommitBatch() except +
         void DropBatch() except +
         CStatus WriteRows(CWriteBatch* rows) except +
+        CStatus WriteRowsThrough(CWriteBatch* rows) except +
         CStatus DropTable(uint8_t table, KeyGroupRange range) except +
         CStatus Append(CAppendGuard* guard, string_view key, string_view elements) except +
         CStatus AddToLists(CAppendGuard* guard, const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values,

@@ -93,7 +93,8 @@ class ModelBackend:
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}
         self.offset: Any = None
-        self.snapshots: dict[int, tuple[dict[str, Any], Any, Any]] = {}
+        self.cells: dict[str, int] = {}
+        self.snapshots: dict[int, tuple[dict[str, Any], Any, dict[str, int], Any]] = {}
 
     def value_state(self, name: str) -> ModelValueState:
         return self.states.setdefault(name, ModelValueState())
@@ -105,8 +106,8 @@ class ModelBackend:
         return self.states.setdefault(name, ModelMapState())
 
     def snapshot(self, id: int, metadata: Any) -> None:
-        self.snapshots[id] = copy.deepcopy((self.states, self.offset, metadata))
+        self.snapshots[id] = copy.deepcopy((self.states, self.offset, self.cells, metadata))
 
     def restore(self, id: int) -> Any:
-        self.states, self.offset, metadata = copy.deepcopy(self.snapshots[id])
+        self.states, self.offset, self.cells, metadata = copy.deepcopy(self.snapshots[id])
         return metadata

@@ -31,7 +31,8 @@ class EntryCursor {
     bound_slice_ = bound_;
     iterator_->Seek(AsSlice(key));
   }
-  bool Valid() const { return iterator_->Valid(); }
+  // The prefix is compared too: inside a batch the engine heeds the bound for what is stored, not for what the batch holds.
+  bool Valid() const { return iterator_->Valid() && iterator_->key().starts_with(AsSlice(key_)); }
   void Next() { iterator_->Next(); }
   std::string_view user_key() const { return AsView(iterator_->key()).substr(key_.size()); }
   std::string_view encoded_key() const { return AsView(iterator_->key()); }

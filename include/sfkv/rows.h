@@ -56,8 +56,9 @@ class Rows {
   virtual Status CommitBatch() = 0;
   virtual void DropBatch() = 0;
 
-  // Writes rows by their encoded keys, all or none.
+  // Writes rows by their encoded keys, all or none; the second past an open batch.
   virtual Status WriteRows(WriteBatch* rows) = 0;
+  virtual Status WriteRowsThrough(WriteBatch* rows) = 0;
   // Removes all rows of a table.
   virtual Status DropTable(uint8_t table, KeyGroupRange range) = 0;
 

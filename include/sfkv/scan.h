@@ -107,9 +107,12 @@ class Scan : public Cursor {
 
   static Status Ended() { return Status(Code::kClosed, "the scan has ended"); }
 
+  // With one key, its prefix is compared as EntryCursor does.
+  bool AtRow() const { return iterator_->Valid() && iterator_->key().starts_with(options_.key); }
+
   // Brings the iterator onto a row of the table, in this key group or a later one. False at the end or on an error.
   bool FindRow() {
-    while (!iterator_->Valid()) {
+    while (!AtRow()) {
       if (!iterator_->status().ok() || next_group_ > options_.range.last) return false;
       std::string first = options_.key;
       if (first.empty()) {

@@ -170,7 +170,7 @@ class Store : public Rows {
     rocksdb::ReadOptions read;
     read.iterate_upper_bound = &upper;
     const std::unique_ptr<rocksdb::Iterator> iterator = table_.NewIterator(read);
-    for (iterator->Seek(AsSlice(first)); iterator->Valid(); iterator->Next()) {
+    for (iterator->Seek(AsSlice(first)); iterator->Valid() && iterator->key().compare(upper) < 0; iterator->Next()) {
       keys->push_back(iterator->key().ToString());
       values->push_back(iterator->value().ToString());
     }
@@ -186,6 +186,7 @@ class Store : public Rows {
   Status CommitBatch() override { return table_.CommitBatch(); }
   void DropBatch() override { table_.DropBatch(); }
   Status WriteRows(WriteBatch* rows) override { return table_.Write(rows); }
+  Status WriteRowsThrough(WriteBatch* rows) override { return table_.WriteThrough(rows); }
   Status DropTable(uint8_t id, KeyGroupRange range) override { return DropRows(&table_, id, range); }
   size_t open_scans() const { return scans_->count(); }
 

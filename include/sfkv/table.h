@@ -146,6 +146,11 @@ class Table {
   Status Write(WriteBatch* batch) {
     if (batch->count() == 0) return Status::OK();
     if (pending_ != nullptr) return pending_->Apply(batch->Take());
+    return WriteThrough(batch);
+  }
+
+  // The same past an open batch, which may be dropped: for what must be there whether it is or not.
+  Status WriteThrough(WriteBatch* batch) {
     rocksdb::WriteBatch taken(batch->Take());
     return Resuming([&] { return db_->Write(write_, &taken); });
   }

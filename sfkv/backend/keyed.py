@@ -141,7 +141,7 @@ class KeyedStateBackend:
             raise LimitError(
                 f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=name
             )
-        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(wanted)}, "register")
+        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(wanted)}, "register", through=True)
         self._tables[table] = wanted
         return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import shutil
 import tempfile
@@ -146,6 +147,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data(), name=st.sampled_from(NAMES), fails=st.booleans(), offset=OFFSETS)
     def work_on_a_bundle(self, data, name, fails, offset):
+        self.work_in_a_bundle(data, name, fails, offset)
+
+    def work_in_a_bundle(self, data, name, fails, offset):
         state, model = self.pair(name)
         keys = self.draw_keys(data)
         changes = {}
@@ -251,6 +255,73 @@ class Machine(RuleBasedStateMachine):
             assert len(entries) == len(model.rows.get(key, {}))
             assert state.is_empty(key) == (key not in model.rows)
 
+    # --- Batches and cells.
+
+    @rule(data=st.data(), fails=st.booleans(), offset=OFFSETS)
+    def work_in_a_batch(self, data, fails, offset):
+        """Several rules inside one batch; if it fails, the model goes back to what it was before."""
+        before = copy.deepcopy((self.model.states, self.model.offset, self.model.cells))
+        registered = set()
+        try:
+            with self.keyed.batch(offset=offset):
+                for _ in range(data.draw(st.integers(0, 4))):
+                    self.step_in_a_batch(data, data.draw(st.sampled_from(NAMES)))
+                registered = set(self.model.states)
+                if fails:
+                    raise ZeroDivisionError
+        except ZeroDivisionError:
+            states, self.model.offset, self.model.cells = before
+            for name in registered - set(states):  # what was registered stays so, and is empty
+                states[name] = type(self.model.states[name])()
+            self.model.states = states
+            return
+        self.model.offset = offset if offset is not None else self.model.offset
+
+    def step_in_a_batch(self, data, name):
+        step = data.draw(st.sampled_from(["value", "list", "lists", "map", "clear", "bundle", "cell", "read"]))
+        keys = self.draw_keys(data)
+        if step == "value":
+            state, model = self.pair(name)
+            values = [data.draw(st.none() | VALUES[name][1]) for _ in keys]
+            state.put_many(keys, values)
+            model.put_many(keys, values)
+        elif step == "list":
+            state, model = self.lists(name)
+            values = [data.draw(VALUES[name][1]) for _ in keys]
+            state.add_many(keys, values)
+            model.add_many(keys, values)
+            assert [state.get(key) for key in keys] == model.get_many(keys)
+        elif step == "lists":
+            state, model = self.lists(name)
+            lists = [data.draw(st.lists(VALUES[name][1], max_size=3)) for _ in keys]
+            state.update_many(keys, lists)
+            model.update_many(keys, lists)
+        elif step == "map":
+            state, model = self.maps(name)
+            values = [data.draw(st.none() | VALUES[name][1]) for _ in keys]
+            state.put_many(keys, list(reversed(keys)), values)
+            model.put_many(keys, list(reversed(keys)), values)
+            assert [dict(state[key].items()) for key in keys] == [model.rows.get(key, {}) for key in keys]
+        elif step == "clear":
+            state, model = self.maps(name)
+            state.clear_many(keys)
+            model.clear_many(keys)
+            assert state.contains_many(keys).to_pylist() == [False] * len(keys)
+        elif step == "bundle":
+            self.work_in_a_bundle(data, name, False, None)
+        elif step == "cell":
+            self.set_cell(data.draw(st.sampled_from("ab")), data.draw(st.integers(-5, 5)))
+        else:
+            state, model = self.pair(name)
+            assert [state.get(key) for key in keys] == model.get_many(keys)
+            answers = state.get_many(keys)
+            assert len(answers) == len(keys)
+
+    @rule(name=st.sampled_from("ab"), value=st.integers(-(2**63), 2**63 - 1))
+    def set_cell(self, name, value):
+        self.keyed.cells.set(name, value)
+        self.model.cells[name] = value
+
     @rule()
     def flush(self):
         self.keyed._store.flush()
@@ -283,6 +354,7 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "keyed"):
             return
         assert self.keyed.offset == self.model.offset
+        assert {name: self.keyed.cells.get(name) for name in self.keyed.cells} == self.model.cells
         for name, model in self.model.states.items():
             kind, _, of = name.rpartition(" ")
             state, _ = {"list": self.lists, "map": self.maps, "": self.pair}[kind](of)

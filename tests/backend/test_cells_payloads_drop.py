@@ -1,0 +1,182 @@
+"""What a backend holds beside its states: operator cells and payloads; and the end of a state."""
+
+import os
+import signal
+
+import pytest
+
+import sfkv
+
+
+def test_cells_come_back_with_type_and_rule(keyed, tmp_path):
+    given = {
+        "watermark": (-(2**63), "max"),
+        "deadline": (2**63 - 1, "min"),
+        "count": (5, "sum"),
+        "mean": (0.25, "max"),
+        "blob": (b"\0\xff", "union"),
+        "ü" * 100: (0, "sum"),
+    }
+    for name, (value, rule) in given.items():
+        keyed.cells.set(name, value, merge=rule)
+    keyed.snapshot(1, tmp_path / "chk").result()
+    keyed.close()
+    restored = sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", tmp_path / "chk" / "chk-1")
+    for again in (sfkv.open(tmp_path / "store"), restored):
+        with again:
+            assert sorted(again.cells) == sorted(given)
+            for name, (value, rule) in given.items():
+                assert again.cells.get(name) == again.cells[name] == value
+                assert type(again.cells.get(name)) is type(value)
+                assert again.cells.rule(name) == rule
+                assert name in again.cells
+
+
+def test_cells_are_overwritten_and_deleted(keyed):
+    keyed.cells.set("a", 1)
+    keyed.cells.set("a", 2)
+    assert keyed.cells.get("a") == 2
+    keyed.cells.delete("a")
+    keyed.cells.delete("never")
+    assert keyed.cells.get("a") is None
+    assert keyed.cells.get("a", 7) == 7
+    assert keyed.cells.rule("a") is None
+    assert "a" not in keyed.cells
+    with pytest.raises(KeyError):
+        keyed.cells["a"]
+
+
+def test_bad_cells_are_refused(keyed):
+    keyed.cells.set("a", 1, merge="sum")
+    for value, rule, error in (
+        (1, "average", sfkv.ConfigError),
+        (1, "union", sfkv.ConfigError),
+        (b"x", "max", sfkv.ConfigError),
+        (2**63, "max", sfkv.SchemaError),
+        ("text", "max", sfkv.SchemaError),
+        (True, "max", sfkv.SchemaError),
+        (None, "max", sfkv.SchemaError),
+    ):
+        with pytest.raises(error, match="cell 'b'"):
+            keyed.cells.set("b", value, merge=rule)
+    with pytest.raises(sfkv.SchemaError, match="int64 merged by sum.*float64 merged by sum"):
+        keyed.cells.set("a", 1.0, merge="sum")
+    with pytest.raises(sfkv.SchemaError, match="int64 merged by sum.*int64 merged by max"):
+        keyed.cells.set("a", 1)
+    for name in ("", "x" * 1001, 7, None):
+        with pytest.raises(sfkv.ConfigError, match="name"):
+            keyed.cells.set(name, 1)
+    assert list(keyed.cells) == ["a"]
+    assert keyed.cells.get("a") == 1
+
+
+def test_payloads_by_key_group(tmp_path):
+    backend = sfkv.EmbeddedRocksDBStateBackend()
+    with backend.open(tmp_path / "s", key=str, max_parallelism=300, key_groups=(250, 299)) as keyed:
+        keyed.value_state("v", int)
+        payloads = keyed.payloads
+        assert payloads.get(255) is None
+        assert list(payloads) == []
+        payloads.set(299, b"last")
+        payloads.set(255, b"")
+        payloads.set(250, bytes(1000))
+        assert list(payloads) == [(250, bytes(1000)), (255, b""), (299, b"last")]
+        payloads.replace({256: b"x", 299: b"new"})
+        assert list(keyed.payloads) == [(256, b"x"), (299, b"new")]
+        payloads.set(256, None)
+        assert payloads.get(256) is None
+        assert keyed.states == {"v": "value<int64>"}
+        with pytest.raises(ZeroDivisionError), keyed.batch():
+            payloads.replace({})
+            assert list(payloads) == []
+            1 / 0  # noqa: B018
+        taken = keyed.snapshot(1, tmp_path / "chk").result()
+        for group in (249, 300, -1, 1.5, True, "255"):
+            for call in (lambda group=group: payloads.get(group), lambda group=group: payloads.set(group, b"")):
+                with pytest.raises(sfkv.KeyGroupError, match="250 to 299"):
+                    call()
+        for bad in ("text", 7, bytearray(b"x")):
+            with pytest.raises(sfkv.SchemaError, match="bytes"):
+                payloads.set(255, bad)
+        with pytest.raises(sfkv.KeyGroupError):
+            payloads.replace({255: b"x", 3: b"y"})
+        assert list(payloads) == [(299, b"new")]
+    with backend.restore(tmp_path / "r", taken) as restored:
+        assert list(restored.payloads) == [(299, b"new")]
+
+
+def test_a_dropped_state_is_gone_and_its_name_is_free(keyed, tmp_path):
+    kept = keyed.value_state("kept", int)
+    kept.put_many([str(i) for i in range(500)], list(range(500)))
+    for make in (
+        lambda: keyed.value_state("gone", int),
+        lambda: keyed.list_state("gone", str),
+        lambda: keyed.map_state("gone", int, float),
+    ):
+        state = make()
+        if isinstance(state, sfkv.MapState):
+            for i in range(20):
+                state.put_all(str(i), dict.fromkeys(range(2000), 1.0))
+        elif isinstance(state, sfkv.ListState):
+            state.add_many([str(i) for i in range(500)], ["x"] * 500)
+        else:
+            state.put_many([str(i) for i in range(500)], list(range(500)))
+        keyed.drop_state("gone")
+        assert keyed.states == {"kept": "value<int64>"}
+        for call in (
+            lambda state=state: state.scan(),
+            lambda state=state: state.contains_many(["1"]),
+            lambda state=state: "1" in state,
+        ):
+            with pytest.raises(sfkv.ClosedError, match="dropped"):
+                call()
+        assert make().scan().to_arrow().num_rows == 0
+        keyed.drop_state("gone")
+    assert kept.scan().to_arrow().num_rows == 500
+    keyed.close()
+    with sfkv.open(tmp_path / "store") as again:
+        assert again.states == {"kept": "value<int64>"}
+        assert again.value_state("kept", int).get("499") == 499
+        with pytest.raises(sfkv.UsageError, match="'gone'.*'kept'"):
+            again.drop_state("gone")
+
+
+def test_states_that_nobody_registers_are_listed_kept_and_can_be_dropped(keyed, tmp_path):
+    keyed.value_state("a", int).put("k", 1)
+    keyed.map_state("b", str, int).put("k", "u", 1)
+    taken = keyed.snapshot(1, tmp_path / "chk").result()
+    keyed.close()
+    with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", taken) as restored:
+        assert restored.states == {"a": "value<int64>", "b": "map<utf8, int64>"}
+        restored.drop_state("a")
+        again = restored.snapshot(2, tmp_path / "chk").result()
+        assert [table["name"] for table in again.tables] == ["b"]
+    with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r2", again) as restored:
+        assert restored.states == {"b": "map<utf8, int64>"}
+        assert restored.map_state("b", str, int).get("k", "u") == 1
+
+
+def test_a_drop_that_was_killed_half_way_ends_at_the_next_opening(tmp_path, run_python):
+    run_python(
+        """
+        import os, signal, sfkv
+        from sfkv import _batch
+        keyed = sfkv.open(STORE, key=int)
+        keyed.value_state("kept", int).put_many(range(1000), range(1000))
+        keyed.value_state("gone", int).put_many(range(1000), range(1000))
+        real = _batch.write_rows
+        def killed(store, rows, operation):
+            real(store, rows, operation)
+            if operation == "drop_state":
+                store.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+        _batch.write_rows = killed
+        keyed.drop_state("gone")
+        """,
+        expect=-signal.SIGKILL,
+    )
+    with sfkv.open(tmp_path / "store", recover=True) as keyed:
+        assert keyed.states == {"kept": "value<int64>"}
+        assert keyed.value_state("gone", int).scan().to_arrow().num_rows == 0
+        assert keyed.value_state("kept", int).scan().to_arrow().num_rows == 1000
+    assert os.path.exists(tmp_path / "store")
