@@ -78,6 +78,13 @@ def store(path):
             "a",
             ["x", 1],
         )
+        keyed.list_state("delays", int).add_many(["a", "b", "a"], [1, 2, 300])
+        keyed.list_state("words", str).update("a", ["", "x" * 200])
+        keyed.map_state("routes", {"to": str, "year": int}, int).put_many(["a", "a"], [("IAH", 1), ("", 2)], [7, None])
+        keyed.cells.set("watermark", 1357016400000)
+        keyed.cells.set("mean", 1.5, merge="sum")
+        keyed.cells.set("blob", b"xyz", merge="union")
+        keyed.payloads.set(299, b"payload")
         keyed.value_state("count", int).put_many([], [], offset={"flights": 20000})
         for key, value in sorted(keyed._store.read_range(b"", b"\xff\xff\xff").items()):
             yield f"{key.hex(' ')} | {value.decode() if value.startswith(b'{') else value.hex(' ')}"
