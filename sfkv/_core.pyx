@@ -26,7 +26,7 @@ from sfkv._engine cimport (
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CColumnBuilder, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, EncodeKeyHeader,
     FinishPresence, FinishRecord, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, ValueRows, kKeyHeaderBytes, kMaxKeyRowBytes,
-    string_view, view,
+    check_lengths, string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
 from sfkv._tables cimport COffsetRow, CRows
@@ -383,9 +383,7 @@ cdef class Table:
         cdef Columns columns = self.keys.read(keys)
         cdef Columns user_columns = self.user_keys.read(user_keys)
         cdef CStatus status
-        if columns.rows.length() != user_columns.rows.length():
-            cause = f"there are {columns.rows.length()} keys and {user_columns.rows.length()} user keys: pass one for each key"
-            raise failure(_errors.SchemaError, cause, self.context, operation)
+        check_lengths(columns.rows.length(), user_columns.rows.length(), "user key", self.context, operation)
         for part, name in ((columns, "key"), (user_columns, "user key")):
             absent = FirstNull((<Columns>part).rows)
             if absent >= 0:
@@ -448,9 +446,7 @@ cdef class Table:
         cdef COffsetRow row = offset_of(offset)
         self.read_keys(keys, &batch, "put_many")
         cdef Columns columns = self.values.read(values)
-        if <size_t>columns.rows.length() != batch.size():
-            cause = f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key"
-            raise failure(_errors.SchemaError, cause, self.context, "put_many")
+        check_lengths(batch.size(), columns.rows.length(), "value", self.context, "put_many")
         self.store.enter(&call, self.context, "put_many")
         with nogil:
             status = deref(self.store.c_store).table().PutColumns(

@@ -13,7 +13,7 @@ from sfkv import _errors
 from sfkv._cells cimport string_view
 from sfkv._core cimport Table, offset_of
 from sfkv._engine cimport CCall
-from sfkv._rows cimport ArrowArray, ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, ReadArrow, kMaxValueBytes
+from sfkv._rows cimport ArrowArray, ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, check_lengths, kMaxValueBytes
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, EncodeElementHead, TakeElement
 
@@ -113,9 +113,7 @@ cdef class ListTable:
         cdef COffsetRow row = offset_of(offset)
         self.table.read_keys(keys, &batch, "add_many")
         cdef Columns columns = self.table.values.read(values)
-        if <size_t>columns.rows.length() != batch.size():
-            cause = f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key"
-            raise failure(_errors.SchemaError, cause, self.table.context, "add_many")
+        check_lengths(batch.size(), columns.rows.length(), "value", self.table.context, "add_many")
         self.refuse_null(columns, "add_many")
         self.table.store.enter(&call, self.table.context, "add_many")
         with nogil:
@@ -143,9 +141,7 @@ cdef class ListTable:
         self.refuse_null(columns, "update_many")
         capsules = array.__arrow_c_array__()
         check(CListView.Make((<ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array"))[0], &view), self.table.context, "update_many")
-        if <size_t>view.length() != batch.size():
-            cause = f"there are {batch.size()} keys and {view.length()} lists: pass one list for each key"
-            raise failure(_errors.SchemaError, cause, self.table.context, "update_many")
+        check_lengths(batch.size(), view.length(), "list", self.table.context, "update_many")
         self.table.store.enter(&call, self.table.context, "update_many")
         with nogil:
             status = rows.UpdateLists(batch, self.table.values.codec, view, columns.views, row)

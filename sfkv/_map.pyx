@@ -12,7 +12,7 @@ from sfkv import _errors
 from sfkv._cells cimport string_view
 from sfkv._core cimport Table, offset_of
 from sfkv._engine cimport CCall
-from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence
+from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, check_lengths
 from sfkv._scan cimport Scan
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport COffsetRow, CRows, ParseMapValue, kMapValueNone, kMapValuePresent
@@ -165,9 +165,7 @@ cdef class MapTable:
         cdef COffsetRow row = offset_of(offset)
         self.table.read_pairs(keys, user_keys, &batch, "put_many")
         cdef Columns columns = self.table.values.read(values)
-        if <size_t>columns.rows.length() != batch.size():
-            cause = f"there are {batch.size()} keys and {columns.rows.length()} values: pass one value for each key"
-            raise failure(_errors.SchemaError, cause, self.table.context, "put_many")
+        check_lengths(batch.size(), columns.rows.length(), "value", self.table.context, "put_many")
         self.table.store.enter(&call, self.table.context, "put_many")
         with nogil:
             status = rows.PutEntries(batch, self.table.values.codec, columns.views, columns.rows, row)

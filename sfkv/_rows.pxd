@@ -59,6 +59,7 @@ cdef extern from "sfkv/row_codec.h" namespace "sfkv" nogil:
 
     ctypedef vector[CColumnView] CColumns "sfkv::Columns"
     CStatus ReadArrow(const ArrowArray& array, const vector[CColumn]& schema, bint is_record, CColumns* columns, CColumnView* rows) except +
+    vector[string] EncodeRows[Codec](const Codec& codec, const CColumns& columns) except +
     vector[CColumnBuilder] MakeBuilders(const vector[CColumn]& schema, int64_t length) except +
 
 
@@ -198,3 +199,4 @@ cdef class ValueRows:
 
 
 cdef string_view view(bytes data)
+cdef int check_lengths(size_t keys, int64_t others, str what, Context context, str operation) except -1

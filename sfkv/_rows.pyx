@@ -25,6 +25,14 @@ cdef string_view view(bytes data):
     return string_view(data, len(data))
 
 
+cdef int check_lengths(size_t keys, int64_t others, str what, Context context, str operation) except -1:
+    """Refuses a batch of keys with another number of values, or what else goes with them."""
+    if keys != <size_t>others:
+        cause = f"there are {keys} keys and {others} {what}s: pass one {what} for each key"
+        raise failure(_errors.SchemaError, cause, context, operation)
+    return 0
+
+
 cdef vector[CColumn] make_columns(tuple cells):
     cdef vector[CColumn] columns
     cdef CColumn column
@@ -90,13 +98,7 @@ cdef class KeyRows:
     def rows_of(self, keys):
         """The key rows of a batch of keys, as a list of bytes."""
         cdef Columns columns = self.read(keys)
-        cdef CByteBuffer row
-        rows = []
-        for i in range(len(columns)):
-            row.Clear()
-            self.codec.EncodeRow(columns.views, i, row.Extend(self.codec.RowBytes(columns.views, i)))
-            rows.append(row.data()[:row.size()])
-        return rows
+        return EncodeRows(self.codec, columns.views)
 
     def key_of(self, bytes row not None):
         """The key that a key row stands for."""
@@ -211,13 +213,7 @@ cdef class ValueRows:
     def rows_of(self, values):
         """The rows of a batch of values, as a list of bytes."""
         cdef Columns columns = self.read(values)
-        cdef CByteBuffer row
-        rows = []
-        for i in range(len(columns)):
-            row.Clear()
-            self.codec.EncodeRow(columns.views, i, row.Extend(self.codec.RowBytes(columns.views, i)))
-            rows.append(row.data()[:row.size()])
-        return rows
+        return EncodeRows(self.codec, columns.views)
 
     def value_of(self, bytes row not None):
         """The value that a row stands for."""

@@ -49,6 +49,17 @@ inline std::vector<ColumnBuilder> MakeBuilders(const std::vector<Column>& schema
   return builders;
 }
 
+// The rows of all "columns", for tools and tests.
+template <typename Codec>
+std::vector<std::string> EncodeRows(const Codec& codec, const Columns& columns) {
+  std::vector<std::string> rows(static_cast<size_t>(columns[0].length()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].resize(codec.RowBytes(columns, static_cast<int64_t>(i)));
+    codec.EncodeRow(columns, static_cast<int64_t>(i), rows[i].data());
+  }
+  return rows;
+}
+
 // The first null of a column that may have none, if there is one.
 inline Status CheckNulls(const Columns& columns, const std::vector<Column>& schema) {
   for (size_t c = 0; c < schema.size(); ++c) {

@@ -38,7 +38,7 @@ class Cursor {
   // not asked for, of the values'. "*rows" is how many; 0 means that the pass is over.
   virtual Status Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) = 0;
 
-  // Reads up to "most" entries of the one key: user-key rows, and stored values. REQUIRES: options.key was given.
+  // Reads up to "most" entries of the one key: user-key rows, and stored values if they were asked for. REQUIRES: options.key was given.
   virtual Status NextEntries(size_t most, RowSet* user_keys, RowSet* values) = 0;
 };
 

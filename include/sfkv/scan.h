@@ -84,7 +84,7 @@ class Scan : public Cursor {
     if (iterator_ == nullptr) return Ended();
     while (user_keys->size() < most && FindRow()) {
       user_keys->Add(AsView(iterator_->key()).substr(options_.key.size()));
-      values->Add(AsView(iterator_->value()));
+      if (options_.with_values) values->Add(AsView(iterator_->value()));
       iterator_->Next();
     }
     return FromRocksDB(iterator_->status());
