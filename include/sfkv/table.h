@@ -2,7 +2,7 @@
 //
 // A batch is read by MultiGet, sorted and without duplicates, in chunks, and every value is decoded from its pinned slice;
 // a chunk's pins are freed before the next is read. Writes are encoded into WriteBatches and split at write_batch_bytes.
-// Holds no rows and owns nothing. One thread at a time (lifetime.h); the GIL is not needed.
+// Owns nothing but the batch over several states that may be open. One thread at a time (lifetime.h); the GIL is not needed.
 #pragma once
 
 #include <algorithm>
@@ -113,7 +113,7 @@ class Table {
   }
 
   // Puts a row for each distinct key, of several for one key the last; a row that "clears" says is absent deletes instead.
-  // "offset_row" is written with the last piece; if there is one, the write is not split. Bad values are found first.
+  // Bad values are found first.
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,
                     OffsetRow offset) {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
