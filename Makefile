@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 SETUP_SOURCES := pyproject.toml .ci/setup
 
-.PHONY: help demo test test-all build engine bench lint clean
+.PHONY: help demo test test-all slow asan build engine bench lint clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -13,10 +13,17 @@ demo: build  ## the main job on real data: flights, counted through two kill -9
 test: build  ## the quick tests, under ten minutes
 	$(PYTHON) -m pytest
 
-test-all:  ## all tests, with both engines
-	SFKV_ENGINE=system $(MAKE) test
+test-all:  ## all tests, the slow ones too, with both engines and under the sanitizers
+	SFKV_ENGINE=system $(MAKE) test slow
 	$(MAKE) engine
-	SFKV_ENGINE=tuned $(MAKE) test
+	SFKV_ENGINE=tuned $(MAKE) test slow
+	$(MAKE) asan
+
+slow: build  ## the slow tests: 200 times kill -9
+	$(PYTHON) -m pytest -m slow
+
+asan: .venv/ready  ## the tests under AddressSanitizer and UBSan, against the system's engine
+	.ci/asan
 
 build: .venv/ready  ## compile the extension modules in place (SFKV_ENGINE=system|tuned, DEBUG=1)
 	SFKV_DEBUG=$(DEBUG) $(PYTHON) setup.py -q build_ext --inplace

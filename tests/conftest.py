@@ -48,7 +48,7 @@ def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]
             text=True,
             timeout=timeout,
             check=False,
-            # All warnings are shown, but Python's own (from 3.12 on) that forking with threads is risky: that it works is tested.
+            # All warnings but Python's own, from 3.12 on, that forking with threads is risky: that it works is tested.
             env={**os.environ, "PYTHONWARNINGS": "default,ignore:This process:DeprecationWarning"},
         )
         assert done.returncode == expect, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
