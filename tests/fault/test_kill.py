@@ -32,6 +32,7 @@ while done < {BATCH * BATCHES}:
         last.put_many(keys, numbers % 5, numbers)
         pad.put(done, os.urandom(20_000))  # so that memtables fill, and flushes and compactions are always under way
     done += {BATCH}
+    print(done, flush=True)
 keyed.close()
 """
 
@@ -66,7 +67,9 @@ def kill_and_check(tmp_path, kills, seed):
             [sys.executable, "-c", textwrap.dedent(WORKER), path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert worker.stdout.readline() == "ready\n", worker.stderr.read()
-        time.sleep(rng.random() ** 2 * 0.4)
+        for _ in range(rng.randrange(150)):
+            worker.stdout.readline()  # empty when the worker has ended
+        time.sleep(rng.random() * 0.01)  # not at the end of a batch
         worker.kill()
         _, errors = worker.communicate()
         assert worker.returncode in (-signal.SIGKILL, 0), errors
