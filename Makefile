@@ -5,7 +5,7 @@ SETUP_SOURCES := pyproject.toml .ci/setup
 .PHONY: help demo test test-all slow asan build engine bench lint clean
 
 help:  ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 demo: build  ## the main job on real data: flights, counted through two kill -9
 	$(PYTHON) examples/flights.py
@@ -25,7 +25,7 @@ slow: build  ## the slow tests: 200 times kill -9
 asan: .venv/ready  ## the tests under AddressSanitizer and UBSan, against the system's engine
 	.ci/asan
 
-build: .venv/ready  ## compile the extension modules in place (SFKV_ENGINE=system|tuned, DEBUG=1)
+build: .venv/ready  ## compile the extension modules in place (SFKV_ENGINE=system or tuned, DEBUG=1)
 	SFKV_DEBUG=$(DEBUG) $(PYTHON) setup.py -q build_ext --inplace
 
 engine:  ## build the tuned RocksDB, about six CPU minutes; later builds take it by themselves
