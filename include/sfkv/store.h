@@ -142,7 +142,7 @@ class Store : public Rows {
     db_.reset();
     slot_.reset();
     lifetime_.FinishClose(true);
-    return status;
+    return discard ? Status::OK() : status;  // what is discarded may have been past keeping
   }
 
   ~Store() override {
