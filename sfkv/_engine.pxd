@@ -65,7 +65,6 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
                            COffsetRow offset) except +
         CStatus DeleteAll(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus Write(CWriteBatch* batch) except +
-        CStatus RefuseInBatch(const char* what) except +
         CStatus Flush() except +
         CStatus Compact() except +
 

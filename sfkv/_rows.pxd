@@ -125,7 +125,6 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
                             uint8_t table, int max_parallelism, KeyGroupRange range) except +
         void Sort() except +
         size_t size()
-        string_view Key(size_t position)
         size_t distinct_count()
         string_view DistinctKey(size_t distinct)
         vector[size_t] DistinctByAppearance() except +

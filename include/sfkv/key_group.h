@@ -10,8 +10,7 @@
 
 namespace sfkv {
 
-constexpr int kMaxParallelism = 32768;          // Flink's upper bound
-constexpr uint16_t kReservedKeyGroup = 0xFFFF;  // holds the store's own rows; never a key's
+constexpr int kMaxParallelism = 32768;  // Flink's upper bound; key group 0xFFFF, which is the store's own, is never a key's
 
 enum class HashKind : uint8_t { kJava = 0, kMurmur = 1 };
 
@@ -98,11 +97,6 @@ inline int32_t MurmurHash(const char* bytes, size_t n) {
 // The key groups of worker "index" of "parallelism". REQUIRES: 0 <= index < parallelism <= max_parallelism.
 inline KeyGroupRange RangeOf(int index, int parallelism, int max_parallelism) {
   return {(index * max_parallelism + parallelism - 1) / parallelism, ((index + 1) * max_parallelism - 1) / parallelism};
-}
-
-// The worker that owns "key_group". REQUIRES: 0 <= key_group < max_parallelism.
-inline int OwnerOf(int key_group, int parallelism, int max_parallelism) {
-  return key_group * parallelism / max_parallelism;
 }
 
 }  // namespace sfkv

@@ -26,6 +26,14 @@ inline char* EncodeElementHead(char* at, size_t row_bytes) {
   return at;
 }
 
+// Writes row "i" as an element, and returns where it ends. REQUIRES: ElementBytes(codec.RowBytes(columns, i)) bytes at "at".
+inline char* EncodeElement(const ValueCodec& codec, const Columns& columns, int64_t i, char* at) {
+  const size_t row_bytes = codec.RowBytes(columns, i);
+  at = EncodeElementHead(at, row_bytes);
+  codec.EncodeRow(columns, i, at);
+  return at + row_bytes;
+}
+
 // Takes the next element's row off the front of a list. False at the end, and where the bytes are no element; then "*list" is not empty.
 inline bool TakeElement(std::string_view* list, std::string_view* row) {
   size_t bytes = 0;

@@ -41,10 +41,7 @@ inline Status AddToLists(Table* table, AppendGuard* guard, const KeyBatch& keys,
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     char* at = batch.BeginMerge(keys.DistinctKey(distinct), operand_bytes[distinct]);
     keys.VisitPositions(distinct, [&](int64_t i) {
-      const size_t row_bytes = codec.RowBytes(values, i);
-      at = EncodeElementHead(at, row_bytes);
-      codec.EncodeRow(values, i, at);
-      at += row_bytes;
+      at = EncodeElement(codec, values, i, at);
     });
     if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
   }
@@ -70,10 +67,7 @@ inline Status UpdateLists(Table* table, const KeyBatch& keys, const ValueCodec& 
     } else {
       char* at = batch.BeginPut(keys.DistinctKey(distinct), list_bytes[static_cast<size_t>(i)]);
       for (int64_t e = lists.First(i); e < lists.Bound(i); ++e) {
-        const size_t row_bytes = codec.RowBytes(elements, e);
-        at = EncodeElementHead(at, row_bytes);
-        codec.EncodeRow(elements, e, at);
-        at += row_bytes;
+        at = EncodeElement(codec, elements, e, at);
       }
     }
     if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));

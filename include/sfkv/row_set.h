@@ -27,7 +27,6 @@ class RowSet {
     Set(rows_.size() - 1, row);
   }
   size_t size() const { return rows_.size(); }
-  size_t bytes() const { return bytes_.size(); }
   bool Has(size_t i) const { return rows_[i].present; }
   std::string_view Get(size_t i) const { return {bytes_.data() + rows_[i].begin, rows_[i].bytes}; }
 
