@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 SETUP_SOURCES := pyproject.toml .ci/setup
 
-.PHONY: help demo test test-all slow asan build engine bench lint clean
+.PHONY: help demo test test-all slow asan build engine bench lint docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -39,7 +39,11 @@ lint: build  ## style and types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m mypy.stubtest --ignore-missing-stub --mypy-config-file pyproject.toml sfkv._core sfkv._rows sfkv._bundle sfkv._scan sfkv._list sfkv._map sfkv._batch
+	$(PYTHON) -m mypy.stubtest --ignore-missing-stub --mypy-config-file pyproject.toml sfkv._core sfkv._table sfkv._rows sfkv._bundle sfkv._scan sfkv._list sfkv._map sfkv._batch
+
+docs: build  ## the documentation site, into build/docs
+	$(PYTHON) -m pip install -q --disable-pip-version-check "sfkv[docs]"  # sfkv itself is there: only what the group lacks
+	$(PYTHON) -m sphinx -q -W --keep-going -E docs build/docs
 
 clean:  ## remove what was built, but no engine
 	rm -rf .venv build *.egg-info sfkv/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -30,7 +30,7 @@ COMPILE_FLAGS = [
     "-fvisibility=hidden",
     "-fno-gnu-unique",
 ]
-MODULES = ("_status", "_cells", "_rows", "_core", "_bundle", "_scan", "_list", "_map", "_batch")
+MODULES = ("_status", "_cells", "_rows", "_core", "_table", "_bundle", "_scan", "_list", "_map", "_batch")
 
 
 def engine_cache() -> Path:

@@ -4,7 +4,7 @@ from typing import Any, final
 
 from typing_extensions import Self
 
-from sfkv._core import Table
+from sfkv._table import Table
 
 @final
 class BundleRows:

@@ -6,7 +6,7 @@ cimport cython
 from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
-from sfkv._core cimport Table
+from sfkv._table cimport Table
 from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeaderBytes, string_view, view
 from sfkv._status cimport Context
 

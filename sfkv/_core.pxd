@@ -1,12 +1,10 @@
-# The store, its slot and its tables, for further modules of sfkv to cimport.
-from libc.stdint cimport uint8_t
+# The store and its slot, for further modules of sfkv to cimport.
 from libcpp.memory cimport shared_ptr
-from libcpp.vector cimport vector
 
 from sfkv._engine cimport CCall, CSlot, CStore
-from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, KeyGroupRange, KeyRows, ValueRows, string_view
+from sfkv._rows cimport KeyGroupRange
 from sfkv._status cimport Context
-from sfkv._tables cimport COffsetRow, CRows
+from sfkv._tables cimport CRows
 
 
 cdef class Slot:
@@ -22,30 +20,3 @@ cdef class Store:
     cdef Context context
     cdef CRows* rows(self)
     cdef int enter(self, CCall* call, Context context, str operation) except -1
-
-
-cdef class Table:
-    cdef readonly Store store
-    cdef object owner          # the backend, which closes the store when it is dropped
-    cdef readonly uint8_t id
-    cdef int kind
-    cdef bint dropped
-    cdef object __weakref__
-    cdef KeyRows keys
-    cdef KeyRows user_keys     # of maps; else the keys, which are not looked at
-    cdef ValueRows values
-    cdef Context context
-    cdef int refuse_dropped(self, str operation) except -1
-    cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
-    cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1
-    cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1
-    cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1
-    cdef int encode_pair(self, object key, object user_key, CByteBuffer* out, str operation) except -1
-    cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1
-    cdef object contains_batch(self, CKeyBatch* batch, str operation)
-    cdef int delete_batch(self, CKeyBatch* batch, bytes offset, str operation) except -1
-    cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1
-    cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation) except -1
-
-
-cdef COffsetRow offset_of(bytes offset)

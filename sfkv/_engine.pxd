@@ -1,17 +1,13 @@
 # The part of the core that owns RocksDB's objects. Nothing is included here but the classes' names: _core.pyx, which is
 # compiled with RocksDB, includes the headers; modules that only pass these objects on do without them.
-from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libcpp cimport bool as cbool
+from libc.stdint cimport int64_t, uint64_t
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._rows cimport (
-    ArrowArray, CColumnBuilder, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec,
-    CWriteBatch, KeyGroupRange, string_view,
-)
+from sfkv._rows cimport string_view
 from sfkv._status cimport CStatus
-from sfkv._tables cimport COffsetRow, CRows
+from sfkv._tables cimport CRows
 
 
 cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
@@ -34,11 +30,6 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
 
     CEngineInfo DescribeEngine() except +
 
-    cdef cppclass CPinnableSlice "rocksdb::PinnableSlice":
-        CPinnableSlice()
-        const char* data()
-        size_t size()
-
     cdef cppclass CSlot "sfkv::Slot":
         CSlot(size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio) except +
         size_t memory_bytes()
@@ -53,18 +44,9 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         bint recover
         size_t write_batch_bytes
         size_t read_chunk_keys
+        string engine_options
 
     cdef cppclass CTable "sfkv::Table":
-        CStatus Get(string_view key, bint may_wait, CPinnableSlice* value, cbool* found) except +
-        CStatus Put(string_view key, string_view value, bint may_wait) except +
-        CStatus Delete(string_view key, bint may_wait) except +
-        CStatus ReadColumns(const CKeyBatch& keys, const CValueCodec& codec, vector[CColumnBuilder]* builders, CValidityBuilder* present) except +
-        CStatus ReadRows(const CKeyBatch& keys, CRowSet* rows) except +
-        CStatus Contains(const CKeyBatch& keys, CValidityBuilder* present) except +
-        CStatus PutColumns(const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values, const CColumnView* clears,
-                           COffsetRow offset) except +
-        CStatus DeleteAll(const CKeyBatch& keys, COffsetRow offset) except +
-        CStatus Write(CWriteBatch* batch) except +
         CStatus Flush() except +
         CStatus Compact() except +
 
@@ -87,3 +69,9 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
     CStatus ChecksumFile(const string& path, uint64_t* bytes, string* crc32c) except +
     CStatus WriteMarker(const string& directory, const char* state) except +
     CStatus SyncDirectory(const string& directory) except +
+    ctypedef void (*WrapFileSystem "sfkv::BackgroundEnv::WrapFileSystem")(void*)
+    void ReplaceFileSystem "sfkv::BackgroundEnv::Wrap"(WrapFileSystem wrap) except +
+    int64_t LiveStores "sfkv::Counted<sfkv::Store>::live"()
+    int64_t LiveSlots "sfkv::Counted<sfkv::Slot>::live"()
+    int64_t LiveScans "sfkv::Counted<sfkv::Scan>::live"()
+    int64_t LiveBatches "sfkv::Counted<sfkv::PendingBatch>::live"()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._cells cimport string_view
-from sfkv._core cimport Table, offset_of
+from sfkv._table cimport Table, offset_of
 from sfkv._engine cimport CCall
 from sfkv._rows cimport ArrowArray, ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, check_lengths, kMaxValueBytes
 from sfkv._status cimport CStatus, check, failure

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._cells cimport string_view
-from sfkv._core cimport Table, offset_of
+from sfkv._table cimport Table, offset_of
 from sfkv._engine cimport CCall
 from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, check_lengths
 from sfkv._scan cimport Scan

@@ -1,7 +1,7 @@
 # Passes over a table.
 from libcpp.memory cimport shared_ptr
 
-from sfkv._core cimport Table
+from sfkv._table cimport Table
 from sfkv._rows cimport CRowSet
 from sfkv._tables cimport CCursor
 

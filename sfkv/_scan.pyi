@@ -5,7 +5,7 @@ from typing import final
 import pyarrow as pa
 from typing_extensions import Self
 
-from sfkv._core import Table
+from sfkv._table import Table
 
 @final
 class Scan:

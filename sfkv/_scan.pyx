@@ -10,13 +10,13 @@ from libcpp.memory cimport shared_ptr
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._core cimport Table
+from sfkv._table cimport Table
 from sfkv._engine cimport CCall
 from sfkv._rows cimport ArrowResult, CRowSet
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CCursor, CScanOptions, TableKind
 
-from sfkv._core import LIST, MAP
+from sfkv._table import LIST, MAP
 
 
 @cython.final

@@ -1,11 +1,15 @@
-# What list and map states are made of: their codecs, and the store's interface for them. No RocksDB here.
+# The store's interface for states, and what list and map states are made of. No RocksDB here.
 from libc.stdint cimport int64_t, uint8_t
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
+from libcpp.vector cimport vector
 
 from sfkv._cells cimport string_view
-from sfkv._rows cimport ArrowArray, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec, CWriteBatch, KeyGroupRange
+from sfkv._rows cimport (
+    ArrowArray, CByteBuffer, CColumnBuilder, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec,
+    CWriteBatch, KeyGroupRange,
+)
 from sfkv._status cimport CStatus
 
 
@@ -63,6 +67,15 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus BeginBatch() except +
         CStatus CommitBatch() except +
         void DropBatch() except +
+        CStatus ReadRow(string_view key, bint may_wait, CByteBuffer* row, cbool* found) except +
+        CStatus PutRow(string_view key, string_view row, bint may_wait) except +
+        CStatus DeleteRow(string_view key, bint may_wait) except +
+        CStatus ReadColumns(const CKeyBatch& keys, const CValueCodec& codec, vector[CColumnBuilder]* builders, CValidityBuilder* present) except +
+        CStatus ReadRows(const CKeyBatch& keys, CRowSet* rows) except +
+        CStatus HaveRows(const CKeyBatch& keys, CValidityBuilder* present) except +
+        CStatus PutColumns(const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values, const CColumnView* clears,
+                           COffsetRow offset) except +
+        CStatus DeleteRows(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus WriteRows(CWriteBatch* rows) except +
         CStatus WriteRowsThrough(CWriteBatch* rows) except +
         CStatus DropTable(uint8_t table, KeyGroupRange range) except +

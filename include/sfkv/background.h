@@ -1,4 +1,4 @@
-// RocksDB's background threads, in pools that are ours rather than the process-wide default.
+// RocksDB's background threads, in pools that are ours rather than the process-wide default, and the file system under all stores.
 //
 // The default pools live in a static object whose destructor joins its threads. In a forked child these threads do not
 // exist, though the pools believe so: flushes would wait for ever, and so would the exit. Here each process makes its
@@ -40,13 +40,20 @@ class BackgroundEnv : public rocksdb::EnvWrapper {
  public:
   // The one of this process. Not freed: databases use it until the process ends.
   static BackgroundEnv* OfThisProcess() {
-    static std::atomic<BackgroundEnv*> current{nullptr};
-    BackgroundEnv* env = current.load(std::memory_order_acquire);
+    BackgroundEnv* env = current_.load(std::memory_order_acquire);
     while (env == nullptr || env->fork_.InChild()) {
-      auto made = std::unique_ptr<BackgroundEnv>(new BackgroundEnv);
-      if (current.compare_exchange_strong(env, made.get(), std::memory_order_acq_rel)) env = made.release();
+      auto made = std::unique_ptr<BackgroundEnv>(new BackgroundEnv(rocksdb::Env::Default()));
+      if (current_.compare_exchange_strong(env, made.get(), std::memory_order_acq_rel)) env = made.release();
     }
     return env;
+  }
+
+  // Puts another file system over the one under the stores that this process opens from now on: for tests that make I/O fail.
+  using WrapFileSystem = void (*)(std::shared_ptr<rocksdb::FileSystem>* files);
+  static void Wrap(WrapFileSystem wrap) {
+    std::shared_ptr<rocksdb::FileSystem> files = OfThisProcess()->GetFileSystem();
+    wrap(&files);
+    current_.store(new BackgroundEnv(rocksdb::NewCompositeEnv(files).release()), std::memory_order_release);
   }
 
   void Schedule(void (*function)(void*), void* argument, Priority priority, void* tag, void (*unschedule)(void*)) override {
@@ -105,7 +112,11 @@ class BackgroundEnv : public rocksdb::EnvWrapper {
     std::unique_ptr<rocksdb::ThreadPool> threads{rocksdb::NewThreadPool(0)};
   };
 
-  BackgroundEnv() : EnvWrapper(rocksdb::Env::Default()) {}
+  // The target's file system and clock are taken as they are: the base class would reach them through two layers of adapters.
+  explicit BackgroundEnv(rocksdb::Env* target) : EnvWrapper(target) {
+    file_system_ = target->GetFileSystem();
+    system_clock_ = target->GetSystemClock();
+  }
 
   // A pool's threads are sent once for each job; one that was taken back leaves nothing to do.
   static void RunNext(Pool* pool) {
@@ -118,6 +129,8 @@ class BackgroundEnv : public rocksdb::EnvWrapper {
     }
     job.function(job.argument);
   }
+
+  static inline std::atomic<BackgroundEnv*> current_{nullptr};
 
   ForkGuard fork_;
   std::array<Pool, rocksdb::Env::Priority::TOTAL> pools_;

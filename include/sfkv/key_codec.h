@@ -120,12 +120,23 @@ inline bool ParseOrdered(const char** at, const char* end, std::string* text) {
   }
 }
 
-// Where the escaped text at the beginning of "bytes" ends, its terminator included; npos if it does not.
+// Whether the ordered form of a cell with a width is one that EncodeOrdered writes: keys that are equal must have equal bytes.
+inline bool IsOrdered(CellType type, const char* from) {
+  if (type == CellType::kBool) return static_cast<uint8_t>(*from) <= 1;
+  if (type != CellType::kFloat32 && type != CellType::kFloat64) return true;
+  char cell[8], again[8];
+  DecodeOrdered(type, from, cell);
+  EncodeOrderedCell(type, cell, again);
+  return std::memcmp(from, again, CellBytes(type)) == 0;
+}
+
+// Where the escaped text at the beginning of "bytes" ends, its terminator included; npos if it does not, or is malformed.
 inline size_t FindOrderedEnd(std::string_view bytes) {
   size_t at = 0;
   while ((at = bytes.find('\0', at)) != std::string_view::npos) {
     if (at + 1 == bytes.size()) break;
     if (bytes[at + 1] == '\0') return at + 2;
+    if (static_cast<uint8_t>(bytes[at + 1]) != 0xFF) break;
     at += 2;
   }
   return std::string_view::npos;
@@ -250,6 +261,7 @@ class KeyCodec {
     }
     if (bytes->size() < taken) return std::nullopt;
     const std::string_view cell = bytes->substr(0, taken);
+    if (!IsOrdered(columns_[column].type, cell.data())) return std::nullopt;
     bytes->remove_prefix(taken);
     return cell;
   }

@@ -16,6 +16,7 @@ struct StoreOptions {
   bool recover = false;                      // accept a directory that was not closed
   size_t write_batch_bytes = size_t{2} << 20;  // where writes of one call are split
   size_t read_chunk_keys = 64;               // keys of one MultiGet: each chunk's pins are freed before the next
+  std::string engine_options;                // changes to those below, in RocksDB's own text form: for measurements and tests
 };
 
 // Leaves it to sfkv to go on after a failed flush. The engine itself would look for free space every five seconds, in a thread
@@ -84,6 +85,16 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   options.keep_log_file_num = 4;
   options.fail_if_options_file_error = true;        // a snapshot copies the OPTIONS file
   return options;
+}
+
+// Applies changes such as "write_buffer_size=1M;block_based_table_factory={block_size=512}".
+inline Status ChangeOptions(const std::string& changes, rocksdb::Options* options) {
+  if (changes.empty()) return Status::OK();
+  rocksdb::ConfigOptions config;
+  config.env = options->env;
+  const rocksdb::Options before = *options;
+  const rocksdb::Status changed = rocksdb::GetOptionsFromString(config, before, changes, options);
+  return changed.ok() ? Status::OK() : Status(Code::kUsage, changed.ToString() + ": correct the options of the engine");
 }
 
 // The log is off: a store's promise is its snapshots and close(), and after a crash a prefix of its writes.

@@ -7,11 +7,12 @@
 
 #include <memory>
 
+#include "sfkv/debug.h"
 #include "sfkv/rocksdb_compat.h"
 
 namespace sfkv {
 
-class PendingBatch {
+class PendingBatch : private Counted<PendingBatch> {
  public:
   // More is refused: a batch lies in memory as a whole.
   static constexpr size_t kMaxBytes = size_t{256} << 20;

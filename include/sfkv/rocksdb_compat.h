@@ -18,6 +18,8 @@
 #include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
 
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,9 +39,10 @@ inline std::string_view AsView(const rocksdb::Slice& slice) { return {slice.data
 
 inline Code CodeOf(const rocksdb::Status& status) {
   if (status.ok()) return Code::kOk;
-  if (status.IsNoSpace()) return Code::kDiskFull;
+  if (status.IsNoSpace() || status.ToString().find(std::strerror(EDQUOT)) != std::string::npos) return Code::kDiskFull;
   if (status.severity() >= rocksdb::Status::kFatalError) return Code::kFailedStore;
   if (status.IsCorruption()) return Code::kCorruption;
+  if (status.IsPathNotFound()) return Code::kMissing;
   if (status.IsIncomplete()) return Code::kIncomplete;
   return Code::kStorage;
 }

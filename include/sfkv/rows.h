@@ -1,5 +1,5 @@
-// What a store does for scans, batches, list and map states, as an interface: modules that use it need no engine, and another kind of store can
-// stand behind it. One thread at a time; every call needs a Call scope of the store (lifetime.h). The GIL is not needed.
+// What a store does for states, scans and batches, as an interface: modules that use it need no engine, and another kind of
+// store can stand behind it. One thread at a time; every call needs a Call scope of the store (lifetime.h). The GIL is not needed.
 #pragma once
 
 #include "sfkv/append_guard.h"
@@ -61,6 +61,21 @@ class Rows {
   virtual Status WriteRowsThrough(WriteBatch* rows) = 0;
   // Removes all rows of a table.
   virtual Status DropTable(uint8_t table, KeyGroupRange range) = 0;
+
+  // Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete. "row" takes
+  // the row's bytes, unless it is null.
+  virtual Status ReadRow(std::string_view key, bool may_wait, ByteBuffer* row, bool* found) = 0;
+  virtual Status PutRow(std::string_view key, std::string_view row, bool may_wait) = 0;
+  virtual Status DeleteRow(std::string_view key, bool may_wait) = 0;
+
+  // Batches of rows: table.h says what each does.
+  virtual Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, std::vector<ColumnBuilder>* builders,
+                             ValidityBuilder* present) = 0;
+  virtual Status ReadRows(const KeyBatch& keys, RowSet* rows) = 0;
+  virtual Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) = 0;
+  virtual Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,
+                            OffsetRow offset) = 0;
+  virtual Status DeleteRows(const KeyBatch& keys, OffsetRow offset) = 0;
 
   // Lists: list_table.h says what each does.
   virtual Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) = 0;

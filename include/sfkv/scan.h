@@ -32,7 +32,7 @@ class OpenScans {
   std::set<Scan*> scans_;
 };
 
-class Scan : public Cursor {
+class Scan : public Cursor, private Counted<Scan> {
  public:
   // "user_keys" is asked only of maps. REQUIRES: a Call scope of the store whose table and open scans these are.
   Scan(const Table& table, std::shared_ptr<OpenScans> open, ScanOptions options, KeyCodec keys, KeyCodec user_keys, ValueCodec values)

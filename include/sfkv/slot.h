@@ -7,12 +7,13 @@
 
 #include <memory>
 
+#include "sfkv/debug.h"
 #include "sfkv/lifetime.h"
 #include "sfkv/rocksdb_compat.h"
 
 namespace sfkv {
 
-class Slot {
+class Slot : private Counted<Slot> {
  public:
   Slot(size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio)
       : memory_bytes_(memory_bytes),

@@ -16,20 +16,19 @@ struct SnapshotFile {
 
 // Reads a whole file and gives its size and CRC32C.
 inline Status ChecksumFile(const std::string& path, uint64_t* bytes, std::string* crc32c) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return SystemError("open", path);
+  std::unique_ptr<rocksdb::FSSequentialFile> file;
+  SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->NewSequentialFile(path, rocksdb::FileOptions(), &file, nullptr)));
   rocksdb::FileChecksumGenContext context;
   context.file_name = path;
   auto generator = rocksdb::GetFileChecksumGenCrc32cFactory()->CreateFileChecksumGenerator(context);
   std::vector<char> block(size_t{1} << 20);
+  rocksdb::Slice read;
   *bytes = 0;
-  while (const size_t n = std::fread(block.data(), 1, block.size(), file)) {
-    generator->Update(block.data(), n);
-    *bytes += n;
-  }
-  const bool failed = std::ferror(file) != 0;
-  std::fclose(file);
-  if (failed) return SystemError("read", path);
+  do {
+    SFKV_RETURN_IF_ERROR(FromRocksDB(file->Read(block.size(), rocksdb::IOOptions(), &read, block.data(), nullptr)));
+    generator->Update(read.data(), read.size());
+    *bytes += read.size();
+  } while (!read.empty());
   generator->Finalize();
   *crc32c = rocksdb::Slice(generator->GetChecksum()).ToString(/*hex=*/true);
   return Status::OK();
@@ -51,13 +50,12 @@ inline Status TakeSnapshot(Store* store, const std::string& directory, std::vect
     if (file.file_checksum_func_name == "FileChecksumCrc32c") known[file.name.substr(1)] = rocksdb::Slice(file.file_checksum).ToString(true);
   }
   std::vector<std::string> names;
-  rocksdb::Env* env = rocksdb::Env::Default();
-  SFKV_RETURN_IF_ERROR(FromRocksDB(env->GetChildren(directory, &names)));
+  SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->GetChildren(directory, rocksdb::IOOptions(), &names, nullptr)));
   for (const std::string& name : names) {
     if (name == "." || name == "..") continue;
     SnapshotFile file;
     file.name = name;
-    SFKV_RETURN_IF_ERROR(FromRocksDB(env->GetFileSize(directory + "/" + name, &file.bytes)));
+    SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->GetFileSize(directory + "/" + name, rocksdb::IOOptions(), &file.bytes, nullptr)));
     const auto checksum = known.find(name);
     if (checksum != known.end()) file.crc32c = checksum->second;
     files->push_back(std::move(file));

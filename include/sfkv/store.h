@@ -1,111 +1,37 @@
 // A store: one RocksDB database in one directory, opened in a slot; the rows of all states of one keyed backend.
 //
-// The store alone owns the database. Beside RocksDB's files lies SFKV, which says that the directory is sfkv's, its format,
-// and whether it was closed: "new" (never opened to the end), "open" (with the process that has it), "clean".
-// One thread at a time, by the callers' Call scopes (lifetime.h); Close() and the end of scans may come from any thread.
-// Scans, lists and maps are worked on through its base, Rows. FORMAT.md sections 1 and 5.
+// The store alone owns the database. One thread at a time, by the callers' Call scopes (lifetime.h); Close() and the end of
+// scans may come from any thread. States work on it through its base, Rows. FORMAT.md sections 1 and 5.
 #pragma once
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-
+#include "sfkv/directory.h"
 #include "sfkv/scan.h"
-#include "sfkv/version.h"
 
 namespace sfkv {
 
-// --- The file SFKV: lines of a name and a value.
-
-struct Marker {
-  bool found = false;
-  int format = 0;
-  std::string state;
-  long pid = 0;
-};
-
-inline Status SystemError(const std::string& what, const std::string& path) {
-  const int error = errno;
-  return Status(error == ENOSPC || error == EDQUOT ? Code::kDiskFull : error == ENOENT ? Code::kMissing : Code::kStorage,
-                "IO error: " + what + " " + path + ": " + std::strerror(error));
-}
-
-inline Status ReadMarker(const std::string& directory, Marker* marker) {
-  *marker = Marker();
-  std::FILE* file = std::fopen((directory + "/SFKV").c_str(), "r");
-  if (file == nullptr) return errno == ENOENT ? Status::OK() : SystemError("open", directory + "/SFKV");
-  char state[16] = "";
-  const int fields = std::fscanf(file, "sfkv store format %d state %15s pid %ld", &marker->format, state, &marker->pid);
-  std::fclose(file);
-  if (fields < 2) return Status(Code::kCorruption, "Corruption: " + directory + "/SFKV is damaged: restore the store from a snapshot");
-  marker->found = true;
-  marker->state = state;
-  return Status::OK();
-}
-
-// Makes the names in a directory durable.
-inline Status SyncDirectory(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return SystemError("open", directory);
-  const int result = ::fsync(fd);
-  Status status = result == 0 ? Status::OK() : SystemError("fsync", directory);
-  ::close(fd);
-  return status;
-}
-
-// Replaces the marker at once: a crash leaves the old one or the new one.
-inline Status WriteMarker(const std::string& directory, const char* state) {
-  const std::string path = directory + "/SFKV";
-  const std::string temporary = path + ".new";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return SystemError("open", temporary);
-  const std::string text = "sfkv store\nformat " + std::to_string(kFormatVersion) + "\nstate " + state + "\npid " +
-                           std::to_string(::getpid()) + "\n";
-  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && ::fsync(fd) == 0;
-  Status status = written ? Status::OK() : SystemError("write", temporary);
-  ::close(fd);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) status = SystemError("rename", temporary);
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return SyncDirectory(directory);
-}
-
-inline bool IsEmptyDirectory(const std::string& directory) {
-  DIR* entries = ::opendir(directory.c_str());
-  if (entries == nullptr) return false;
-  bool empty = true;
-  while (const dirent* entry = ::readdir(entries)) {
-    const std::string_view name = entry->d_name;
-    empty &= name == "." || name == ".." || name == "SFKV.new";
-  }
-  ::closedir(entries);
-  return empty;
-}
-
-class Store : public Rows {
+class Store : public Rows, private Counted<Store> {
  public:
   static Status Open(const StoreOptions& options, std::shared_ptr<Slot> slot, std::shared_ptr<Store>* store) {
     const std::string& path = options.path;
-    SFKV_RETURN_IF_ERROR(PrepareDirectory(options));
-    rocksdb::Env* env = rocksdb::Env::Default();
+    rocksdb::Options engine = MakeOptions(*slot);
+    SFKV_RETURN_IF_ERROR(ChangeOptions(options.engine_options, &engine));
+    SFKV_RETURN_IF_ERROR(PrepareDirectory(path, options.create));
     // RocksDB's own lock, taken first for the look at the marker, so that a directory that is refused stays untouched.
     rocksdb::FileLock* lock = nullptr;
-    rocksdb::Status locked = env->LockFile(path + "/LOCK", &lock);
+    rocksdb::Status locked = engine.env->LockFile(path + "/LOCK", &lock);
     if (!locked.ok()) return IsHeld(locked) ? Held(path) : FromRocksDB(locked);
     Marker marker;
     Status status = ReadMarker(path, &marker);
     if (status.ok() && marker.state == "open" && !options.recover) status = Unclean(path);
-    if (status.ok() && marker.state != "new") status = WriteMarker(path, "open");
-    env->UnlockFile(lock);
+    if (status.ok() && marker.state != "new") {
+      status = WriteMarker(path, "open");
+      if (!status.ok()) WriteMarker(path, marker.state.c_str());
+    }
+    engine.env->UnlockFile(lock);
     SFKV_RETURN_IF_ERROR(status);
 
     rocksdb::DB* db = nullptr;
-    const rocksdb::Status result = rocksdb::DB::Open(MakeOptions(*slot), path, &db);
+    const rocksdb::Status result = rocksdb::DB::Open(engine, path, &db);
     if (!result.ok()) {
       if (IsHeld(result)) return Held(path);
       // What could not be opened was not written to: the marker goes back to what it said.
@@ -128,7 +54,10 @@ class Store : public Rows {
     Status status;
     if (!discard) {
       status = table_.Flush();
-      if (status.ok()) status = WriteMarker(options_.path, "clean");
+      if (status.ok()) {
+        status = WriteMarker(options_.path, "clean");
+        if (!status.ok()) WriteMarker(options_.path, "open");  // the mark may be there, though not durable
+      }
       if (!status.ok()) {
         lifetime_.FinishClose(false);
         return status;
@@ -185,6 +114,23 @@ class Store : public Rows {
   Status BeginBatch() override { return table_.BeginBatch(); }
   Status CommitBatch() override { return table_.CommitBatch(); }
   void DropBatch() override { table_.DropBatch(); }
+  Status ReadRow(std::string_view key, bool may_wait, ByteBuffer* row, bool* found) override {
+    rocksdb::PinnableSlice value;
+    SFKV_RETURN_IF_ERROR(table_.Get(key, may_wait, &value, found));
+    if (*found && row != nullptr) row->Append(value.data(), value.size());
+    return Status::OK();
+  }
+  Status PutRow(std::string_view key, std::string_view row, bool may_wait) override { return table_.Put(key, row, may_wait); }
+  Status DeleteRow(std::string_view key, bool may_wait) override { return table_.Delete(key, may_wait); }
+  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, std::vector<ColumnBuilder>* builders, ValidityBuilder* present) override {
+    return table_.ReadColumns(keys, codec, builders, present);
+  }
+  Status ReadRows(const KeyBatch& keys, RowSet* rows) override { return table_.ReadRows(keys, rows); }
+  Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override { return table_.Contains(keys, present); }
+  Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
+    return table_.PutColumns(keys, codec, values, clears, offset);
+  }
+  Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override { return table_.DeleteAll(keys, offset); }
   Status WriteRows(WriteBatch* rows) override { return table_.Write(rows); }
   Status WriteRowsThrough(WriteBatch* rows) override { return table_.WriteThrough(rows); }
   Status DropTable(uint8_t id, KeyGroupRange range) override { return DropRows(&table_, id, range); }
@@ -225,55 +171,6 @@ class Store : public Rows {
   Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, bool was_unclean)
       : options_(options), slot_(std::move(slot)), db_(db), table_(db, options), was_unclean_(was_unclean) {}
 
-  // Makes or finds the directory, and sees that it is a store of this format or empty.
-  static Status PrepareDirectory(const StoreOptions& options) {
-    struct stat found;
-    if (::stat(options.path.c_str(), &found) != 0) {
-      if (errno != ENOENT) return SystemError("stat", options.path);
-      if (!options.create) return Status(Code::kMissing, "there is no directory " + options.path);
-      const rocksdb::Status made = MakeDirectories(options.path);
-      if (!made.ok()) return FromRocksDB(made);
-    } else if (!S_ISDIR(found.st_mode)) {
-      return Status(Code::kNotAStore, options.path + " is a file, and a store is a directory: choose another path");
-    }
-    Marker marker;
-    SFKV_RETURN_IF_ERROR(ReadMarker(options.path, &marker));
-    if (!marker.found) {
-      if (!IsEmptyDirectory(options.path)) {
-        return Status(Code::kNotAStore, options.path + " is not empty and holds no sfkv store: choose another path");
-      }
-      if (!options.create) return Status(Code::kMissing, "there is no store in " + options.path);
-      return WriteMarker(options.path, "new");
-    }
-    if (marker.format != kFormatVersion) {
-      return Status(Code::kFormat, options.path + " has format version " + std::to_string(marker.format) + ", and this sfkv reads version " +
-                                       std::to_string(kFormatVersion) + ": open it with the sfkv that wrote it");
-    }
-    return Status::OK();
-  }
-
-  static rocksdb::Status MakeDirectories(const std::string& path) {
-    rocksdb::Env* env = rocksdb::Env::Default();
-    for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-      const rocksdb::Status status = env->CreateDirIfMissing(path.substr(0, slash));
-      if (!status.ok()) return status;
-    }
-    return env->CreateDirIfMissing(path);
-  }
-
-  // RocksDB has no code for it. Its texts are those for another process and for this one.
-  static bool IsHeld(const rocksdb::Status& status) {
-    const std::string text = status.ToString();
-    return text.find("While lock file") != std::string::npos || text.find("lock hold by current process") != std::string::npos;
-  }
-  static Status Held(const std::string& path) {
-    Marker marker;
-    ReadMarker(path, &marker);
-    const std::string holder = marker.pid == ::getpid() ? "this very process (" + std::to_string(marker.pid) + ")"
-                               : marker.pid > 0         ? "process " + std::to_string(marker.pid)
-                                                        : "another process";
-    return Status(Code::kLocked, "IO error: " + path + " is held by " + holder + ": close it there, or wait until that has ended");
-  }
   static Status Unclean(const std::string& path) {
     return Status(Code::kUnclean, path + " was not closed: restore the last snapshot into another directory, or open it with recover=True, "
                                          "which keeps the writes up to some moment before the end");

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from sfkv import _batch, _core
+from sfkv import _batch, _core, _table
 from sfkv._errors import ClosedError, ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema, describe_text
@@ -30,7 +30,7 @@ from sfkv.state.list import ListState
 from sfkv.state.map import MapState
 from sfkv.state.value import ValueState
 
-_KINDS = {"value": _core.VALUE, "list": _core.LIST, "map": _core.MAP}
+_KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP}
 _MAX_TABLES = 256
 _MAX_NAME_BYTES = 1000
 
@@ -52,7 +52,7 @@ class KeyedStateBackend:
         self._tables = _read_tables(store)
         self._finish_drops()
         self._states: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-        self._natives: weakref.WeakSet[_core.Table] = weakref.WeakSet()
+        self._natives: weakref.WeakSet[_table.Table] = weakref.WeakSet()
         self._uploads: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
@@ -103,7 +103,7 @@ class KeyedStateBackend:
         known = self._states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
-        native = _core.Table(
+        native = _table.Table(
             self._store,
             table,
             KeyRows(self._key, name),

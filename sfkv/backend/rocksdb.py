@@ -40,6 +40,7 @@ class EmbeddedRocksDBStateBackend:
         if isinstance(read_chunk_keys, bool) or not isinstance(read_chunk_keys, int) or not 1 <= read_chunk_keys <= 1 << 20:
             raise ConfigError(f"read_chunk_keys is {read_chunk_keys!r}: use a whole number from 1 to {1 << 20}")
         self._read_chunk_keys = read_chunk_keys
+        self._engine_options = ""  # changes to the engine's options, in RocksDB's text form: for tests and measurements
 
     def open(
         self,
@@ -141,6 +142,7 @@ class EmbeddedRocksDBStateBackend:
             recover=recover,
             write_batch_bytes=self._write_batch_bytes,
             read_chunk_keys=self._read_chunk_keys,
+            engine_options=self._engine_options,
         )
         try:
             schema = _agree(store, key, max_parallelism, key_groups)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from sfkv import _bundle, _core
+from sfkv import _bundle, _table
 from sfkv._errors import UsageError
 
 
@@ -16,7 +16,7 @@ class Bundle:
     is a KeyError then, and nothing is written.
     """
 
-    def __init__(self, table: _core.Table, keys: Any, offset: bytes | None) -> None:
+    def __init__(self, table: _table.Table, keys: Any, offset: bytes | None) -> None:
         self._table = table
         self._keys = keys
         self._offset = offset

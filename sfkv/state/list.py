@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfkv import _core, _list
+from sfkv import _list, _table
 from sfkv._errors import SchemaError
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.checkpoint.metadata import encode_offset
@@ -26,7 +26,7 @@ class ListState:
         looked at once in 16 MiB of appended bytes, so that it may grow so much further).
     """
 
-    def __init__(self, name: str, table: _core.Table, key: KeySchema, value: ValueSchema) -> None:
+    def __init__(self, name: str, table: _table.Table, key: KeySchema, value: ValueSchema) -> None:
         self._name = name
         self._table = table
         self._lists = _list.ListTable(table)

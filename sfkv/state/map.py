@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfkv import _core, _map
+from sfkv import _map, _table
 from sfkv._errors import SchemaError
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.checkpoint.metadata import encode_offset
@@ -21,7 +21,7 @@ class MapState:
     in the order of their user keys. A value may be None, which is not the same as absent. An empty map is absent.
     """
 
-    def __init__(self, name: str, table: _core.Table, key: KeySchema, user_key: KeySchema, value: ValueSchema) -> None:
+    def __init__(self, name: str, table: _table.Table, key: KeySchema, user_key: KeySchema, value: ValueSchema) -> None:
         self._name = name
         self._table = table
         self._maps = _map.MapTable(table)

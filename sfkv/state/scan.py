@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfkv import _core, _scan
+from sfkv import _scan, _table
 from sfkv._errors import ConfigError
 from sfkv._types import KeySchema
 
@@ -28,7 +28,7 @@ class Scan:
 
     def __init__(
         self,
-        table: _core.Table,
+        table: _table.Table,
         batch_rows: int,
         *,
         key: KeySchema,

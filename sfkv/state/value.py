@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfkv import _core
+from sfkv import _table
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.bundle import Bundle
@@ -24,7 +24,7 @@ class ValueState:
         GIL, and costs a fraction per key of what single calls do.
     """
 
-    def __init__(self, name: str, table: _core.Table, key: KeySchema, value: ValueSchema) -> None:
+    def __init__(self, name: str, table: _table.Table, key: KeySchema, value: ValueSchema) -> None:
         self._name = name
         self._table = table
         self._key = key

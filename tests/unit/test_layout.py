@@ -20,7 +20,7 @@ CHAIN = [
     ["row_codec", "key_codec", "value_codec", "list_codec", "map_codec", "lifetime"],
     ["key_batch", "row_set", "write_batch", "append_guard", "rows"],
     ["rocksdb_compat", "background", "merge", "slot", "options", "pending"],
-    ["table", "list_table", "map_table", "scan"],
+    ["directory", "table", "list_table", "map_table", "scan"],
     ["store"],
     ["snapshot"],
 ]

@@ -1,0 +1,119 @@
+// A store's directory: the marker file SFKV beside RocksDB's files, and making files and names durable.
+//
+// The marker says that the directory is sfkv's, its format, and whether it was closed: "new" (never opened to the end), "open"
+// (with the process that has it), "clean". FORMAT.md section 1. All I/O goes through the file system under the stores
+// (background.h). Thread-safe; who changes a directory must hold its lock.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include "sfkv/background.h"
+#include "sfkv/version.h"
+
+namespace sfkv {
+
+inline rocksdb::FileSystem* Files() { return BackgroundEnv::OfThisProcess()->GetFileSystem().get(); }
+
+inline bool IsMissing(const rocksdb::Status& status) { return status.IsNotFound() || status.IsPathNotFound(); }
+
+struct Marker {
+  bool found = false;
+  int format = 0;
+  std::string state;
+  long pid = 0;
+};
+
+inline Status ReadMarker(const std::string& directory, Marker* marker) {
+  *marker = Marker();
+  std::string text;
+  const rocksdb::IOStatus read = rocksdb::ReadFileToString(Files(), directory + "/SFKV", &text);
+  if (IsMissing(read)) return Status::OK();
+  SFKV_RETURN_IF_ERROR(FromRocksDB(read));
+  char state[16] = "";
+  const int fields = std::sscanf(text.c_str(), "sfkv store format %d state %15s pid %ld", &marker->format, state, &marker->pid);
+  if (fields < 2) return Status(Code::kCorruption, "Corruption: " + directory + "/SFKV is damaged: restore the store from a snapshot");
+  marker->found = true;
+  marker->state = state;
+  return Status::OK();
+}
+
+// Makes the names in a directory durable.
+inline Status SyncDirectory(const std::string& path) {
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->NewDirectory(path, rocksdb::IOOptions(), &directory, nullptr)));
+  return FromRocksDB(directory->Fsync(rocksdb::IOOptions(), nullptr));
+}
+
+// Replaces the marker at once: a crash leaves the old one or the new one.
+inline Status WriteMarker(const std::string& directory, const char* state) {
+  const std::string path = directory + "/SFKV";
+  const std::string temporary = path + ".new";
+  const std::string text = "sfkv store\nformat " + std::to_string(kFormatVersion) + "\nstate " + state + "\npid " +
+                           std::to_string(::getpid()) + "\n";
+  rocksdb::IOStatus written = rocksdb::WriteStringToFile(Files(), text, temporary, /*should_sync=*/true);
+  if (written.ok()) written = Files()->RenameFile(temporary, path, rocksdb::IOOptions(), nullptr);
+  if (!written.ok()) {
+    Files()->DeleteFile(temporary, rocksdb::IOOptions(), nullptr).PermitUncheckedError();
+    return FromRocksDB(written);
+  }
+  return SyncDirectory(directory);
+}
+
+inline Status IsEmptyDirectory(const std::string& directory, bool* empty) {
+  std::vector<std::string> names;
+  SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->GetChildren(directory, rocksdb::IOOptions(), &names, nullptr)));
+  *empty = std::all_of(names.begin(), names.end(), [](const std::string& name) { return name == "." || name == ".." || name == "SFKV.new"; });
+  return Status::OK();
+}
+
+// Makes a directory and those above it that are missing.
+inline Status MakeDirectories(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->CreateDirIfMissing(path.substr(0, slash), rocksdb::IOOptions(), nullptr)));
+  }
+  return FromRocksDB(Files()->CreateDirIfMissing(path, rocksdb::IOOptions(), nullptr));
+}
+
+// Makes or finds a directory, and sees that it is a store of this format or empty; an empty one is marked as new.
+inline Status PrepareDirectory(const std::string& path, bool create) {
+  const rocksdb::IOStatus exists = Files()->FileExists(path, rocksdb::IOOptions(), nullptr);
+  if (!exists.ok()) {
+    if (!IsMissing(exists)) return FromRocksDB(exists);
+    if (!create) return Status(Code::kMissing, "there is no directory " + path);
+    SFKV_RETURN_IF_ERROR(MakeDirectories(path));
+  }
+  bool is_directory = false;
+  SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->IsDirectory(path, rocksdb::IOOptions(), &is_directory, nullptr)));
+  if (!is_directory) return Status(Code::kNotAStore, path + " is a file, and a store is a directory: choose another path");
+  Marker marker;
+  SFKV_RETURN_IF_ERROR(ReadMarker(path, &marker));
+  if (!marker.found) {
+    bool empty = false;
+    SFKV_RETURN_IF_ERROR(IsEmptyDirectory(path, &empty));
+    if (!empty) return Status(Code::kNotAStore, path + " is not empty and holds no sfkv store: choose another path");
+    if (!create) return Status(Code::kMissing, "there is no store in " + path);
+    return WriteMarker(path, "new");
+  }
+  if (marker.format != kFormatVersion) {
+    return Status(Code::kFormat, path + " has format version " + std::to_string(marker.format) + ", and this sfkv reads version " +
+                                     std::to_string(kFormatVersion) + ": open it with the sfkv that wrote it");
+  }
+  return Status::OK();
+}
+
+// RocksDB has no code for a directory that another store holds. Its texts are those for another process and for this one.
+inline bool IsHeld(const rocksdb::Status& status) {
+  const std::string text = status.ToString();
+  return text.find("While lock file") != std::string::npos || text.find("lock hold by current process") != std::string::npos;
+}
+
+inline Status Held(const std::string& path) {
+  Marker marker;
+  ReadMarker(path, &marker);
+  const std::string holder = marker.pid == ::getpid() ? "this very process (" + std::to_string(marker.pid) + ")"
+                             : marker.pid > 0         ? "process " + std::to_string(marker.pid)
+                                                      : "another process";
+  return Status(Code::kLocked, "IO error: " + path + " is held by " + holder + ": close it there, or wait until that has ended");
+}
+
+}  // namespace sfkv

@@ -1,0 +1,35 @@
+# The rows of one state, for the modules of its kinds to cimport.
+from libc.stdint cimport uint8_t
+from libcpp.vector cimport vector
+
+from sfkv._core cimport Store
+from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, KeyRows, ValueRows, string_view
+from sfkv._status cimport Context
+from sfkv._tables cimport COffsetRow
+
+
+cdef class Table:
+    cdef readonly Store store
+    cdef object owner          # the backend, which closes the store when it is dropped
+    cdef readonly uint8_t id
+    cdef int kind
+    cdef bint dropped
+    cdef object __weakref__
+    cdef KeyRows keys
+    cdef KeyRows user_keys     # of maps; else the keys, which are not looked at
+    cdef ValueRows values
+    cdef Context context
+    cdef int refuse_dropped(self, str operation) except -1
+    cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
+    cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1
+    cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1
+    cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1
+    cdef int encode_pair(self, object key, object user_key, CByteBuffer* out, str operation) except -1
+    cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1
+    cdef object contains_batch(self, CKeyBatch* batch, str operation)
+    cdef int delete_batch(self, CKeyBatch* batch, bytes offset, str operation) except -1
+    cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1
+    cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation) except -1
+
+
+cdef COffsetRow offset_of(bytes offset)
