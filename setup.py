@@ -3,7 +3,8 @@
 tuned   the RocksDB that `make engine` built, linked statically with hidden symbols; taken where there is one
 system  the distribution's librocksdb, found by pkg-config
 
-SFKV_ENGINE=tuned|system forces one. SFKV_DEBUG=1 checks preconditions. SFKV_FLOOR=1 builds the benchmarks' floor too.
+SFKV_ENGINE=tuned|system forces one. SFKV_DEBUG=1 checks preconditions. SFKV_FLOOR=1 builds the benchmarks' floor too, SFKV_FAULTS=1
+the file system of the fault tests.
 """
 
 import json
@@ -31,6 +32,7 @@ COMPILE_FLAGS = [
     "-fno-gnu-unique",
 ]
 MODULES = ("_status", "_cells", "_rows", "_core", "_table", "_bundle", "_scan", "_list", "_map", "_batch")
+WITH_ENGINE = ("sfkv._core", "benchmarks._floor", "tests.fault._failing")
 
 
 def engine_cache() -> Path:
@@ -84,6 +86,10 @@ def engine_settings() -> dict:
     }
 
 
+def local_headers(source: str) -> list[str]:
+    return [str(path) for path in sorted(Path(source).parent.glob("*.h"))]
+
+
 def extensions(engine: dict) -> list[Extension]:
     headers = [str(path) for path in sorted((ROOT / "include" / "sfkv").glob("*.h"))]
     debug = [("SFKV_DEBUG", None)] if os.environ.get("SFKV_DEBUG") == "1" else []
@@ -91,9 +97,11 @@ def extensions(engine: dict) -> list[Extension]:
     sources = {f"sfkv.{module}": f"sfkv/{module}.pyx" for module in MODULES}
     if os.environ.get("SFKV_FLOOR") == "1":
         sources["benchmarks._floor"] = "benchmarks/_floor.pyx"
+    if os.environ.get("SFKV_FAULTS") == "1":
+        sources["tests.fault._failing"] = "tests/fault/_failing.pyx"
     made = []
     for name, source in sources.items():
-        settings = engine if name in ("sfkv._core", "benchmarks._floor") else plain
+        settings = engine if name in WITH_ENGINE else plain
         made.append(
             Extension(
                 name,
@@ -104,7 +112,7 @@ def extensions(engine: dict) -> list[Extension]:
                 extra_objects=settings["extra_objects"],
                 libraries=settings["libraries"],
                 library_dirs=settings["library_dirs"],
-                depends=[*headers, "benchmarks/floor.h", "sfkv/_exports.map", *settings["extra_objects"]],
+                depends=[*headers, *local_headers(source), "sfkv/_exports.map", *settings["extra_objects"]],
                 extra_compile_args=COMPILE_FLAGS,
                 # Nothing of the engine is to be seen from outside: another RocksDB in the process must not bind to it.
                 extra_link_args=["-Wl,--exclude-libs,ALL", "-Wl,--version-script=sfkv/_exports.map"],

@@ -18,7 +18,7 @@ import os
 
 from sfkv._engine cimport (
     CCall, CEngineInfo, CSlot, CSnapshotFile, CStore, CStoreOptions, ChecksumFile, DescribeEngine, LiveBatches, LiveScans,
-    LiveSlots, LiveStores, ReplaceFileSystem, SyncDirectory, TakeSnapshot, WrapFileSystem, WriteMarker,
+    LiveSlots, LiveStores, MakeDirectories, ReplaceFileSystem, SyncDirectory, TakeSnapshot, WrapFileSystem, WriteMarker,
 )
 from sfkv._rows cimport string_view, view
 from sfkv._status cimport CStatus, Context, check
@@ -76,6 +76,11 @@ def checksum_file(path):
 def sync_directory(path):
     """Makes the names in a directory durable."""
     check(SyncDirectory(os.fsencode(path)), Context(path=str(path)), "sync")
+
+
+def make_directories(path):
+    """Makes a directory and those above it that are missing, durably."""
+    check(MakeDirectories(os.fsencode(path)), Context(path=str(path)), "make")
 
 
 def mark_clean(path):

@@ -68,6 +68,7 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
     CStatus TakeSnapshot(CStore* store, const string& directory, vector[CSnapshotFile]* files) except +
     CStatus ChecksumFile(const string& path, uint64_t* bytes, string* crc32c) except +
     CStatus WriteMarker(const string& directory, const char* state) except +
+    CStatus MakeDirectories(const string& path) except +
     CStatus SyncDirectory(const string& directory) except +
     ctypedef void (*WrapFileSystem "sfkv::BackgroundEnv::WrapFileSystem")(void*)
     void ReplaceFileSystem "sfkv::BackgroundEnv::Wrap"(WrapFileSystem wrap) except +

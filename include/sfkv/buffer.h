@@ -43,6 +43,11 @@ class ByteBuffer {
     if (n != 0) std::memcpy(Extend(n), bytes, n);
   }
 
+  // Appends "n" zeros. There may be no memory yet when "n" is 0.
+  void AppendZeros(size_t n) {
+    if (n != 0) std::memset(Extend(n), 0, n);
+  }
+
   // REQUIRES: size <= size().
   void Truncate(size_t size) { size_ = size; }
   void Clear() { size_ = 0; }

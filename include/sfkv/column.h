@@ -69,6 +69,11 @@ inline size_t CellBytes(CellType type) {
 inline bool GetBit(const uint8_t* bits, int64_t i) { return (bits[i >> 3] >> (i & 7)) & 1; }
 inline void SetBit(uint8_t* bits, int64_t i) { bits[i >> 3] = static_cast<uint8_t>(bits[i >> 3] | (1u << (i & 7))); }
 
+// Whether an array's offset and length can be those of any cells.
+inline bool HasCells(const ArrowArray& array) {
+  return array.offset >= 0 && array.length >= 0 && array.offset <= std::numeric_limits<int64_t>::max() - array.length;
+}
+
 class ColumnView {
  public:
   // A view of "array", which the caller says to be of "type"; what can be checked of that is.
@@ -79,10 +84,10 @@ class ColumnView {
   // A view of the "length" cells from "begin" of a struct array's child.
   static Status MakeChild(const ArrowArray& array, CellType type, int64_t begin, int64_t length, ColumnView* view) {
     const bool variable = CellBytes(type) == 0;
-    if (array.n_buffers != (variable ? 3 : 2) || array.offset < 0 || array.n_children != 0) {
+    if (array.n_buffers != (variable ? 3 : 2) || array.n_children != 0 || !HasCells(array)) {
       return Status(Code::kSchema, "the Arrow array does not have the buffers of its type");
     }
-    if (begin < 0 || length < 0 || begin + length > array.length) {
+    if (begin < 0 || length < 0 || begin > array.length || length > array.length - begin) {
       return Status(Code::kSchema, "the Arrow array's columns differ in length");
     }
     view->type_ = type;
@@ -93,13 +98,14 @@ class ColumnView {
     view->offsets_ = variable ? static_cast<const int32_t*>(array.buffers[1]) : nullptr;
     if (length == 0) return Status::OK();
     if (variable) {
+      if (view->offsets_ == nullptr) return Status(Code::kSchema, "the Arrow array lacks its offsets");
       const int32_t* offsets = view->offsets_ + view->offset_;
       bool rising = offsets[0] >= 0;
       for (int64_t i = 0; i < length; ++i) rising &= offsets[i] <= offsets[i + 1];
       if (!rising) return Status(Code::kSchema, "the Arrow array's offsets do not rise");
-    } else if (view->values_ == nullptr) {
-      return Status(Code::kSchema, "the Arrow array lacks its values");
+      if (offsets[length] == 0) return Status::OK();
     }
+    if (view->values_ == nullptr) return Status(Code::kSchema, "the Arrow array lacks its values");
     return Status::OK();
   }
 
@@ -204,8 +210,7 @@ class ValidityBuilder {
   // Makes "length" rows, all absent. REQUIRES: a new builder.
   void Begin(int64_t length) {
     length_ = length;
-    const size_t bytes = static_cast<size_t>((length + 7) / 8);
-    std::memset(bits_.Extend(bytes), 0, bytes);
+    bits_.AppendZeros(static_cast<size_t>((length + 7) / 8));
   }
   void Set(int64_t i) { SetBit(reinterpret_cast<uint8_t*>(bits_.data()), i); }
 
@@ -227,10 +232,9 @@ class ColumnBuilder {
  public:
   ColumnBuilder(CellType type, int64_t length) : type_(type), width_(CellBytes(type)), validity_(length) {
     if (type == CellType::kBool) {
-      const size_t bytes = static_cast<size_t>((length + 7) / 8);
-      std::memset(cells_.Extend(bytes), 0, bytes);
+      cells_.AppendZeros(static_cast<size_t>((length + 7) / 8));
     } else if (width_ != 0) {
-      std::memset(cells_.Extend(width_ * static_cast<size_t>(length)), 0, width_ * static_cast<size_t>(length));
+      cells_.AppendZeros(width_ * static_cast<size_t>(length));
     } else {
       spans_.resize(static_cast<size_t>(length));
     }

@@ -66,12 +66,16 @@ inline Status IsEmptyDirectory(const std::string& directory, bool* empty) {
   return Status::OK();
 }
 
-// Makes a directory and those above it that are missing.
+// Makes a directory and those above it that are missing, durably.
 inline Status MakeDirectories(const std::string& path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->CreateDirIfMissing(path.substr(0, slash), rocksdb::IOOptions(), nullptr)));
+  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string directory = path.substr(0, slash);
+    if (!Files()->FileExists(directory, rocksdb::IOOptions(), nullptr).ok()) {
+      SFKV_RETURN_IF_ERROR(FromRocksDB(Files()->CreateDirIfMissing(directory, rocksdb::IOOptions(), nullptr)));
+      SFKV_RETURN_IF_ERROR(SyncDirectory(directory.substr(0, std::max<size_t>(1, directory.rfind('/')))));
+    }
+    if (slash == std::string::npos) return Status::OK();
   }
-  return FromRocksDB(Files()->CreateDirIfMissing(path, rocksdb::IOOptions(), nullptr));
 }
 
 // Makes or finds a directory, and sees that it is a store of this format or empty; an empty one is marked as new.

@@ -60,10 +60,12 @@ inline int64_t CountElements(std::string_view list) {
 class ListView {
  public:
   static Status Make(const ArrowArray& array, ListView* view) {
-    if (array.n_buffers != 2 || array.n_children != 1 || array.offset < 0 || array.length < 0) {
+    if (array.n_buffers != 2 || array.n_children != 1 || !HasCells(array)) {
       return Status(Code::kSchema, "the list array does not have the buffers of its type");
     }
     view->rows_ = ColumnView::OfValidity(array);
+    if (array.length == 0) return Status::OK();
+    if (array.buffers[1] == nullptr) return Status(Code::kSchema, "the list array lacks its offsets");
     view->offsets_ = static_cast<const int32_t*>(array.buffers[1]) + array.offset;
     for (int64_t i = 0; i < array.length; ++i) {
       if (view->offsets_[i] < 0 || view->offsets_[i] > view->offsets_[i + 1] || view->offsets_[i + 1] > array.children[0]->length) {

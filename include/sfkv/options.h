@@ -19,13 +19,6 @@ struct StoreOptions {
   std::string engine_options;                // changes to those below, in RocksDB's own text form: for measurements and tests
 };
 
-// Leaves it to sfkv to go on after a failed flush. The engine itself would look for free space every five seconds, in a thread
-// of its own, and refuse all writes until then; sfkv tries again with the next write or flush (Table::Resuming).
-class NoRecoveryByItself : public rocksdb::EventListener {
- public:
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) override { *auto_recovery = false; }
-};
-
 inline rocksdb::BlockBasedTableOptions MakeTableOptions(const Slot& slot) {
   rocksdb::BlockBasedTableOptions table;
   table.format_version = 5;                         // read by all engines that sfkv is tested with
@@ -70,9 +63,7 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   options.merge_operator = std::make_shared<TableMerge>();
 
   // Failures.
-  options.listeners.push_back(std::make_shared<NoRecoveryByItself>());
-  options.max_bgerror_resume_count = 0;
-  options.atomic_flush = true;  // else 9.10 waits for ever in Resume() if a flush was asked for while another one failed
+  options.max_bgerror_resume_count = 0;             // sfkv says when to try again (flush_watch.h)
 
   // Opening, closing, logging.
   options.create_if_missing = true;

@@ -15,6 +15,8 @@ class Store : public Rows, private Counted<Store> {
     const std::string& path = options.path;
     rocksdb::Options engine = MakeOptions(*slot);
     SFKV_RETURN_IF_ERROR(ChangeOptions(options.engine_options, &engine));
+    auto flushes = std::make_shared<FlushWatch>();
+    engine.listeners.push_back(flushes);
     SFKV_RETURN_IF_ERROR(PrepareDirectory(path, options.create));
     // RocksDB's own lock, taken first for the look at the marker, so that a directory that is refused stays untouched.
     rocksdb::FileLock* lock = nullptr;
@@ -39,7 +41,7 @@ class Store : public Rows, private Counted<Store> {
       return FromRocksDB(result);
     }
     LetForkedChildrenExit();
-    store->reset(new Store(options, std::move(slot), db, marker.state == "open"));
+    store->reset(new Store(options, std::move(slot), db, std::move(flushes), marker.state == "open"));
     return marker.state == "new" ? WriteMarker(path, "open") : Status::OK();
   }
 
@@ -67,6 +69,7 @@ class Store : public Rows, private Counted<Store> {
     }
     scans_->EndAll();
     table_ = Table();
+    flushes_->Watch(nullptr);
     status = FromRocksDB(db_->Close());
     db_.reset();
     slot_.reset();
@@ -168,8 +171,10 @@ class Store : public Rows, private Counted<Store> {
   Status ClearMap(std::string_view key) override { return sfkv::ClearMap(&table_, key); }
 
  private:
-  Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, bool was_unclean)
-      : options_(options), slot_(std::move(slot)), db_(db), table_(db, options), was_unclean_(was_unclean) {}
+  Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, std::shared_ptr<FlushWatch> flushes, bool was_unclean)
+      : options_(options), slot_(std::move(slot)), db_(db), flushes_(std::move(flushes)), table_(db, options, flushes_), was_unclean_(was_unclean) {
+    flushes_->Watch(db);
+  }
 
   static Status Unclean(const std::string& path) {
     return Status(Code::kUnclean, path + " was not closed: restore the last snapshot into another directory, or open it with recover=True, "
@@ -180,6 +185,7 @@ class Store : public Rows, private Counted<Store> {
   StoreOptions options_;
   std::shared_ptr<Slot> slot_;  // before db_: the cache must outlive the database
   std::unique_ptr<rocksdb::DB> db_;
+  std::shared_ptr<FlushWatch> flushes_;
   Table table_;
   bool was_unclean_;
   std::shared_ptr<OpenScans> scans_ = std::make_shared<OpenScans>();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "sfkv/flush_watch.h"
 #include "sfkv/key_batch.h"
 #include "sfkv/options.h"
 #include "sfkv/pending.h"
@@ -21,8 +22,16 @@ namespace sfkv {
 class Table {
  public:
   Table() = default;
-  Table(rocksdb::DB* db, const StoreOptions& options)
-      : db_(db), chunk_keys_(std::max<size_t>(1, options.read_chunk_keys)), write_batch_bytes_(options.write_batch_bytes) {
+  // "flushes" is among the database's listeners.
+  Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes)
+      : db_(db),
+        flushes_(std::move(flushes)),
+        chunk_keys_(std::max<size_t>(1, options.read_chunk_keys)),
+        write_batch_bytes_(options.write_batch_bytes) {
+    const rocksdb::Options engine = db->GetOptions();
+    write_buffers_ = engine.write_buffer_manager;
+    const size_t block = engine.arena_block_size;
+    memtable_bytes_ = engine.write_buffer_size - std::min(engine.write_buffer_size, block + block / 2);
     cached_only_.read_tier = rocksdb::kBlockCacheTier;
     write_ = MakeWriteOptions();
     write_at_once_ = write_;
@@ -41,14 +50,15 @@ class Table {
 
   Status Put(std::string_view key, std::string_view value, bool may_wait) {
     if (pending_ != nullptr) return pending_->Put(key, value);
-    if (!may_wait) return AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value)));
-    return Resuming([&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); });
+    const size_t bytes = key.size() + value.size();
+    if (!may_wait) return HasRoom(bytes) ? AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value))) : MustWait();
+    return Resuming(bytes, [&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); });
   }
 
   Status Delete(std::string_view key, bool may_wait) {
     if (pending_ != nullptr) return pending_->Delete(key);
-    if (!may_wait) return AtOnce(db_->Delete(write_at_once_, AsSlice(key)));
-    return Resuming([&] { return db_->Delete(write_, AsSlice(key)); });
+    if (!may_wait) return HasRoom(key.size()) ? AtOnce(db_->Delete(write_at_once_, AsSlice(key))) : MustWait();
+    return Resuming(key.size(), [&] { return db_->Delete(write_, AsSlice(key)); });
   }
 
   // --- Batches.
@@ -152,7 +162,7 @@ class Table {
   // The same past an open batch, which may be dropped: for what must be there whether it is or not.
   Status WriteThrough(WriteBatch* batch) {
     rocksdb::WriteBatch taken(batch->Take());
-    return Resuming([&] { return db_->Write(write_, &taken); });
+    return Resuming(taken.GetDataSize(), [&] { return db_->Write(write_, &taken); });
   }
 
   // --- A batch over several states: until it is committed or dropped, all writes go into it, and all reads see it.
@@ -168,7 +178,7 @@ class Table {
   Status CommitBatch() {
     if (!InBatch()) return Status(Code::kUsage, "no batch is open");
     const std::unique_ptr<PendingBatch> batch = std::move(pending_);
-    return Resuming([&] { return db_->Write(write_, batch->writes()); });
+    return Resuming(batch->writes()->GetDataSize(), [&] { return db_->Write(write_, batch->writes()); });
   }
   void DropBatch() { pending_.reset(); }
 
@@ -183,7 +193,7 @@ class Table {
     rocksdb::FlushOptions options;
     options.wait = true;
     options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
-    SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Resume()));  // which does nothing unless a flush has failed
+    SFKV_RETURN_IF_ERROR(Resume());
     return FromRocksDB(db_->Flush(options));
   }
 
@@ -239,13 +249,44 @@ class Table {
   }
 
  private:
+  // Whether a write of so many bytes cannot fill a memtable while another one is being flushed.
+  bool HasRoom(size_t bytes) {
+    if (!flushes_->busy()) {
+      room_bytes_ = 0;
+      return true;
+    }
+    if (flushes_->failing()) return false;
+    const size_t most = 3 * bytes + 256;  // in a memtable, whose rows have heads and links
+    if (room_bytes_ < most) room_bytes_ = LookForRoom();
+    if (room_bytes_ < most) return false;
+    room_bytes_ -= most;
+    return true;
+  }
+  size_t LookForRoom() const {
+    uint64_t used = 0;
+    if (write_buffers_->ShouldFlush() || !db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &used)) return 0;
+    return memtable_bytes_ - std::min<size_t>(memtable_bytes_, used);
+  }
+
+  // Lets the engine go on after a failed flush; does nothing unless one has failed.
+  Status Resume() {
+    SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    flushes_->BeginResume();
+    const rocksdb::Status resumed = db_->Resume();
+    flushes_->EndResume(resumed.ok());
+    return FromRocksDB(resumed);
+  }
+
   // After a failed flush the engine refuses writes until it is told to go on: so a call that it refuses tells it, once.
   template <typename Operation>
-  Status Resuming(Operation&& operation) {
-    Status status = FromRocksDB(operation());
-    const bool may_have_passed = status.code() == Code::kDiskFull || status.code() == Code::kStorage;
-    if (may_have_passed && db_->Resume().ok()) status = FromRocksDB(operation());
-    return status;
+  Status Resuming(size_t bytes, Operation&& operation) {
+    if (!HasRoom(bytes)) SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    const Status status = FromRocksDB(operation());
+    const bool may_have_passed = status.code() == Code::kDiskFull || status.code() == Code::kStorage || status.code() == Code::kMissing;
+    if (!may_have_passed) return status;
+    const Status resumed = Resume();
+    if (resumed.ok()) return FromRocksDB(operation());
+    return resumed.code() == Code::kFailedStore ? resumed : status;
   }
 
   // What fails is tried again by a call that may wait.
@@ -253,7 +294,13 @@ class Table {
     return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
   }
 
+  static Status MustWait() { return Status(Code::kIncomplete, "a flush is under way"); }
+
   rocksdb::DB* db_ = nullptr;
+  std::shared_ptr<FlushWatch> flushes_;
+  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
+  size_t memtable_bytes_ = 0;  // that may be used before the engine thinks of a flush
+  size_t room_bytes_ = 0;      // what is left of them, while a flush is under way
   std::unique_ptr<PendingBatch> pending_;
   size_t range_deletes_ = 0;  // since the last flush that was asked for
   size_t chunk_keys_ = 1;

@@ -63,15 +63,18 @@ class Cells:
         return None if stored is None else _RULES[stored[0]]
 
     def __contains__(self, name: str) -> bool:
+        """Whether there is such a cell."""
         return self._read(name) is not None
 
     def __getitem__(self, name: str) -> Any:
+        """The value of a cell; KeyError where there is none."""
         stored = self._read(name)
         if stored is None:
             raise KeyError(name)
         return _decode(name, stored)
 
     def __iter__(self) -> Iterator[str]:
+        """The names of the cells, sorted."""
         rows = self._store.read_range(_core.CELL_ROWS, _core.OFFSET_ROW)
         return iter([row[len(_core.CELL_ROWS) :].decode() for row in rows])
 

@@ -147,7 +147,7 @@ class KeyedStateBackend:
 
     @property
     def states(self) -> dict[str, str]:
-        """The states that are stored, whether registered in this session or not: name to kind and type."""
+        """The kind and type of each state that is stored, by name, whether it was registered in this session or not."""
         return {table["name"]: _text_of(table) for table in self._tables.values() if table["kind"] != "payloads"}
 
     def drop_state(self, name: str) -> None:
@@ -199,7 +199,7 @@ class KeyedStateBackend:
 
     @property
     def cells(self) -> Cells:
-        """The operator cells: named values of the operator as a whole."""
+        """The operator cells, which are named values of the operator as a whole."""
         return Cells(self._store)
 
     @property
@@ -212,10 +212,12 @@ class KeyedStateBackend:
 
     @property
     def path(self) -> str:
+        """The directory, as an absolute path."""
         return self._store.path
 
     @property
     def slot(self) -> Slot:
+        """The memory that it was opened in."""
         return self._slot
 
     @property
@@ -225,6 +227,7 @@ class KeyedStateBackend:
 
     @property
     def max_parallelism(self) -> int:
+        """The number of key groups, of all backends of the operator together."""
         return self._store.max_parallelism
 
     @property
@@ -234,7 +237,7 @@ class KeyedStateBackend:
         After a crash, opened with ``recover=True``: all writes up to the one with this offset are there, and those behind
         it up to some point.
         """
-        return decode_offset(self._store.reserved_rows().get(_core.OFFSET_ROW))
+        return decode_offset(self._store.reserved_rows().get(_core.OFFSET_ROW), self.path)
 
     @property
     def restored_from(self) -> Snapshot | None:
@@ -317,18 +320,22 @@ class KeyedStateBackend:
 
         Raises:
             StorageError: it could not be written. The backend stays open and nothing is lost: mend the cause (free some space)
-                and close again, or close with ``discard=True``.
+                and close again, or close with ``discard=True``. If ``closed`` is true, all was written and marked before the
+                engine's own end failed.
 
         Closing again does nothing.
         """
         if self._store.in_child:
             return
         wait(self._pending)
-        self._store.close(discard)
-        _open_backends.discard(self)
-        if self._uploads is not None:
-            self._uploads.shutdown()
-            self._uploads = None
+        try:
+            self._store.close(discard)
+        finally:
+            if self._store.closed:
+                _open_backends.discard(self)
+                if self._uploads is not None:
+                    self._uploads.shutdown()
+                    self._uploads = None
 
     def __enter__(self) -> KeyedStateBackend:
         return self

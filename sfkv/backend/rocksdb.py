@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from sfkv import _batch, _core
-from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError
+from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError, StorageError
 from sfkv._types import KeySchema
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.routing import check_parallelism
@@ -132,18 +132,20 @@ class EmbeddedRocksDBStateBackend:
             slot = Slot()
         elif not isinstance(slot, Slot):
             raise ConfigError(f"slot is {slot!r}: pass a sfkv.Slot")
-        is_new = not (path / "SFKV").exists()
-        if is_new and create and key is None:
-            raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one")
-        store = _core.Store(
-            str(path.absolute()),
-            slot._native,
-            create=create,
-            recover=recover,
-            write_batch_bytes=self._write_batch_bytes,
-            read_chunk_keys=self._read_chunk_keys,
-            engine_options=self._engine_options,
-        )
+        try:
+            store = _core.Store(
+                str(path.absolute()),
+                slot._native,
+                create=create and key is not None,
+                recover=recover,
+                write_batch_bytes=self._write_batch_bytes,
+                read_chunk_keys=self._read_chunk_keys,
+                engine_options=self._engine_options,
+            )
+        except StorageError as error:
+            if create and key is None and not os.path.exists(path / "SFKV"):
+                raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one") from error
+            raise
         try:
             schema = _agree(store, key, max_parallelism, key_groups)
             return KeyedStateBackend(store, slot, schema, restored_from)
@@ -164,7 +166,7 @@ def _agree(
     row = store.reserved_rows().get(_core.STORE_ROW)
     if row is None:
         if key is None:
-            raise ConfigError(f"{store.path} holds no store yet: pass key=, such as key=str, to make one")
+            raise ConfigError(f"{store.path} does not know its keys, because who made it ended at once: pass key=, such as key=str")
         max_parallelism = max_parallelism or _DEFAULT_MAX_PARALLELISM
         first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
         description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}

@@ -5,6 +5,7 @@ A later storage takes files to other places; what stands here is how a snapshot 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -19,17 +20,29 @@ from sfkv.checkpoint.manifest import MANIFEST_NAME, Snapshot, SnapshotFile, enco
 
 
 def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
-    """The complete snapshots in a folder, from the lowest id to the highest. None, if the folder is missing.
+    """The complete snapshots in a folder, from the lowest id to the highest; an empty list if there are none.
 
     Folders without a manifest, which a crash may leave, are passed over. Files are looked at when a snapshot is restored.
 
     Raises:
-        CorruptionError, FormatError: if a manifest cannot be read.
+        CheckpointError: if the folder or a manifest cannot be read.
+        CorruptionError, FormatError: if a manifest is damaged, or of another format.
     """
+    folder = Path(storage)
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise CheckpointError(f"the snapshots in {storage} cannot be listed: {error}", path=str(folder)) from error
     found = []
-    for folder in Path(storage).glob("chk-*"):
-        if re.fullmatch(r"chk-\d+", folder.name) and (folder / MANIFEST_NAME).exists():
-            found.append(read_manifest(folder))
+    for name in names:
+        if re.fullmatch(r"chk-\d+", name):
+            try:
+                found.append(read_manifest(folder / name))
+            except CheckpointError as error:
+                if error.code != "missing":
+                    raise
     return sorted(found, key=lambda snapshot: snapshot.id)
 
 
@@ -41,22 +54,23 @@ def check_id(id: int) -> int:
 
 def prepare_folder(storage: str | os.PathLike[str], id: int) -> Path:
     """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed."""
-    folder = Path(storage).resolve() / f"chk-{id}"
-    if (folder / MANIFEST_NAME).exists():
+    folder = Path(storage).absolute() / f"chk-{id}"
+    if os.path.exists(folder / MANIFEST_NAME):
         raise CheckpointError(f"snapshot {id} is there already: take one with another id", path=str(folder), code="exists")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        discard(folder)
-    except OSError as error:
+        _core.make_directories(folder.parent)
+    except (OSError, Error) as error:
         raise CheckpointError(f"snapshot {id} cannot be stored in {storage}: {error}", path=str(folder)) from error
+    discard(folder)
     return folder
 
 
 def discard(folder: Path) -> None:
-    """Removes a snapshot that is not complete, and what RocksDB makes beside it."""
+    """Removes a snapshot that is not to be, and what RocksDB makes beside it; the manifest first, without which it is none."""
+    with contextlib.suppress(OSError):
+        (folder / MANIFEST_NAME).unlink()
     for path in (folder, folder.with_name(folder.name + ".tmp")):
-        if path.exists():
-            shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors=True)  # what stays is passed over, and refused by the next attempt
 
 
 def complete(snapshot: Snapshot, linked: Sequence[tuple[str, int, str]], started: float) -> Snapshot:
@@ -102,6 +116,7 @@ def write_durably(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         temporary.rename(path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         raise
     _core.sync_directory(path.parent)

@@ -11,12 +11,13 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from sfkv._errors import CheckpointError, CorruptionError, FormatError
-from sfkv.checkpoint.metadata import describe_metadata, parse_metadata
+from sfkv._types import KeySchema
+from sfkv.checkpoint.metadata import Metadata, describe_metadata, parse_metadata
 
 MANIFEST_NAME = "SNAPSHOT"
 FORMAT = 1
@@ -24,11 +25,17 @@ FORMAT = 1
 
 @dataclasses.dataclass(frozen=True)
 class SnapshotFile:
-    """A file of a snapshot: its name in the snapshot's folder, its size, and its CRC32C as eight hexadecimal digits."""
+    """A file of a snapshot.
+
+    Attributes:
+        name: in the snapshot's folder.
+        bytes: its size.
+        crc32c: its checksum, eight hexadecimal digits.
+    """
 
     name: str
-    bytes: int
-    crc32c: str
+    bytes: Annotated[int, msgspec.Meta(ge=0)]
+    crc32c: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}\Z")]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +47,8 @@ class Snapshot:
         path: its folder.
         files: what it consists of, apart from the manifest.
         key: the description of the key's schema.
-        max_parallelism, key_groups: of the backend; the range is first to last, both included.
+        max_parallelism: the number of key groups, of all backends of the operator together.
+        key_groups: the first and the last that the backend owns.
         tables: descriptions of the states, in the order of their table bytes.
         metadata: what the user stored with it, such as source offsets.
         created_ms: the wall clock when it was taken.
@@ -69,6 +77,51 @@ class Snapshot:
         return os.fspath(self.path)
 
 
+# --- The shape of the JSON. Members that are not named here are passed over.
+
+
+class _Column(msgspec.Struct):
+    name: str
+    type: str
+    nullable: bool
+
+
+class _Key(msgspec.Struct):
+    columns: Annotated[list[_Column], msgspec.Meta(min_length=1, max_length=1024)]
+    record: bool
+    hash: str
+
+
+class _Value(msgspec.Struct):
+    columns: Annotated[list[_Column], msgspec.Meta(min_length=1, max_length=1024)]
+    record: bool
+    serializer: str | None
+
+
+class _Table(msgspec.Struct):
+    id: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    name: str
+    kind: Literal["value", "list", "map", "payloads"]
+    value: _Value
+    ttl: Any
+    user_key: _Key | msgspec.UnsetType = msgspec.UNSET
+    dropping: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Manifest(msgspec.Struct):
+    id: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+    created_ms: int
+    key: _Key
+    max_parallelism: Annotated[int, msgspec.Meta(ge=1, le=32768)]
+    key_groups: tuple[int, int]
+    tables: list[_Table]
+    metadata: Metadata
+    files: tuple[SnapshotFile, ...]
+
+
+_decode = msgspec.json.Decoder(_Manifest).decode
+
+
 def encode_manifest(snapshot: Snapshot, version: str, engine: str) -> bytes:
     body = msgspec.json.format(
         msgspec.json.encode(
@@ -93,8 +146,8 @@ def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
     """The snapshot in a folder, by its manifest; the files are not looked at.
 
     Raises:
-        CheckpointError: if there is none.
-        CorruptionError: if the manifest is torn or altered.
+        CheckpointError: if there is none, or it cannot be read.
+        CorruptionError: if the manifest is torn or altered, or does not say what a manifest says.
         FormatError: if it is of another format, or not sfkv's.
     """
     path = Path(directory) / MANIFEST_NAME
@@ -104,6 +157,34 @@ def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
         raise CheckpointError(
             f"there is no complete snapshot in {directory}: {MANIFEST_NAME} is missing", path=str(directory), code="missing"
         ) from error
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}", path=str(path)) from error
+    body = _check_head(path, text)
+    try:
+        stored = _decode(body)
+        key = _parse_key(stored.key)
+        first, last = stored.key_groups
+        if not 0 <= first <= last < stored.max_parallelism:
+            raise ValueError(f"the key groups {first} to {last} are not among {stored.max_parallelism}")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CorruptionError(
+            f"Corruption: {path} does not describe a snapshot: {error}: restore another snapshot", path=str(path)
+        ) from error
+    return Snapshot(
+        id=stored.id,
+        path=Path(directory),
+        files=stored.files,
+        key=key,
+        max_parallelism=stored.max_parallelism,
+        key_groups=(first, last),
+        tables=tuple(msgspec.to_builtins(table) for table in stored.tables),
+        metadata=parse_metadata(stored.metadata, str(path)),
+        created_ms=stored.created_ms,
+    )
+
+
+def _check_head(path: Path, text: bytes) -> bytes:
+    """The body of a manifest whose first line and checksum are right."""
     head, _, body = text.partition(b"\n")
     words = head.split(b" ")
     if words[:3] != [b"sfkv", b"snapshot", b"format"] or len(words) != 6:
@@ -115,20 +196,21 @@ def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
             path=str(path),
         )
     body = body.removesuffix(b"\n")
-    if words[5] != f"{zlib.crc32(body):08x}".encode():
+    if words[4:] != [b"crc32", f"{zlib.crc32(body):08x}".encode()]:
         raise CorruptionError(f"Corruption: {path} was torn or altered: restore another snapshot", path=str(path))
-    stored = msgspec.json.decode(body)
-    return Snapshot(
-        id=stored["id"],
-        path=Path(directory),
-        files=tuple(SnapshotFile(**file) for file in stored["files"]),
-        key=stored["key"],
-        max_parallelism=stored["max_parallelism"],
-        key_groups=(stored["key_groups"][0], stored["key_groups"][1]),
-        tables=tuple(stored["tables"]),
-        metadata=parse_metadata(stored["metadata"]),
-        created_ms=stored["created_ms"],
-    )
+    return body
+
+
+def _parse_key(stored: _Key) -> dict[str, Any]:
+    """The description of a key's schema, which can be parsed."""
+    described: dict[str, Any] = msgspec.to_builtins(stored)
+    try:
+        schema = KeySchema.parse(described)
+    except KeyError as error:
+        raise ValueError(f"the key has a column of the type {error}") from error
+    if schema.describe() != described or not (stored.record or len(stored.columns) == 1):
+        raise ValueError(f"the key {described} contradicts itself")
+    return described
 
 
 def check_files(snapshot: Snapshot, checksums: Sequence[tuple[int, str]]) -> None:

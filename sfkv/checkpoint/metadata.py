@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import msgspec
@@ -11,6 +10,9 @@ from sfkv._errors import CorruptionError, SchemaError
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
+
+# What bytes that are no msgpack raise; RecursionError where they nest too deeply.
+_UNREADABLE = (ValueError, TypeError, RecursionError)
 
 
 def encode_offset(offset: Any) -> bytes | None:
@@ -23,29 +25,55 @@ def encode_offset(offset: Any) -> bytes | None:
         raise SchemaError(f"an offset is stored as msgpack, which cannot hold {offset!r}: {error}") from error
 
 
-def decode_offset(stored: bytes | None) -> Any:
-    return None if stored is None else _decode(stored)
+def decode_offset(stored: bytes | None, path: str) -> Any:
+    """The source offset that was stored in ``path``.
+
+    Raises:
+        CorruptionError: if the bytes are no msgpack.
+    """
+    if stored is None:
+        return None
+    try:
+        return _decode(stored)
+    except _UNREADABLE as error:
+        raise CorruptionError(
+            f"Corruption: the source offset in {path} cannot be read: {error}: restore the store from a snapshot", path=path
+        ) from error
 
 
-def describe_metadata(metadata: Any) -> dict[str, Any]:
+class Metadata(msgspec.Struct, omit_defaults=True):
+    """Metadata in a manifest: one of the two."""
+
+    json: Any = msgspec.UNSET
+    msgpack: bytes = b""
+
+
+def describe_metadata(metadata: Any) -> Metadata:
     """Metadata as it stands in a manifest: readable JSON where that keeps everything, else msgpack."""
     try:
         encoded = _encode(metadata)
+        plain = _decode(encoded)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise SchemaError(f"metadata is stored as msgpack, which cannot hold {metadata!r}: {error}") from error
-    plain = _decode(encoded)
     try:
         if msgspec.json.decode(msgspec.json.encode(plain)) == plain:
-            return {"json": plain}
-    except (TypeError, ValueError, msgspec.MsgspecError):
+            return Metadata(json=plain)
+    except (TypeError, ValueError, RecursionError):
         pass
-    return {"msgpack": base64.b64encode(encoded).decode()}
+    return Metadata(msgpack=encoded)
 
 
-def parse_metadata(description: dict[str, Any]) -> Any:
-    if "json" in description:
-        return description["json"]
+def parse_metadata(description: Metadata, path: str) -> Any:
+    """What ``describe_metadata`` was given. ``path`` is the manifest's.
+
+    Raises:
+        CorruptionError: if there is no metadata, or no msgpack.
+    """
+    if description.json is not msgspec.UNSET:
+        return description.json
     try:
-        return _decode(base64.b64decode(description["msgpack"], validate=True))
-    except (KeyError, ValueError, msgspec.DecodeError) as error:
-        raise CorruptionError(f"Corruption: the metadata in a manifest cannot be read: {error}") from error
+        return _decode(description.msgpack)
+    except _UNREADABLE as error:
+        raise CorruptionError(
+            f"Corruption: the metadata in {path} cannot be read: {error}: restore another snapshot", path=path
+        ) from error

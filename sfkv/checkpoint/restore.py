@@ -19,14 +19,12 @@ def restore_files(snapshot: Snapshot, target: Path) -> None:
         CorruptionError: naming the file that is missing, torn or altered.
         CheckpointError: if ``target`` is not empty, or cannot be written.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise CheckpointError(f"{target} is not empty: restore into another directory", path=str(target), code="exists")
+    _check_empty(target)
     verify(snapshot)
     partial = target.with_name(target.name + ".restoring")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if partial.exists():
-            shutil.rmtree(partial)
+        _core.make_directories(target.parent)
+        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         for file in snapshot.files:
             _bring(snapshot.path / file.name, partial / file.name)
@@ -40,12 +38,25 @@ def restore_files(snapshot: Snapshot, target: Path) -> None:
         ) from error
 
 
+def _check_empty(target: Path) -> None:
+    try:
+        occupied = bool(os.listdir(target))
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        occupied = True
+    except OSError as error:
+        raise CheckpointError(f"{target} cannot be restored into: {error}", operation="restore", path=str(target)) from error
+    if occupied:
+        raise CheckpointError(f"{target} is not empty: restore into another directory", path=str(target), code="exists")
+
+
 def verify(snapshot: Snapshot) -> None:
     """Reads every file of a snapshot and compares it with the manifest."""
     found = []
     for file in snapshot.files:
         path = snapshot.path / file.name
-        if Path(file.name).name != file.name:
+        if Path(file.name).name != file.name or "\0" in file.name:
             raise CorruptionError(f"Corruption: {file.name!r} in {snapshot.path} is no name of a file", path=str(path))
         try:
             found.append(_core.checksum_file(path))

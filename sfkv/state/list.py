@@ -35,6 +35,7 @@ class ListState:
 
     @property
     def name(self) -> str:
+        """What it was registered as."""
         return self._name
 
     @property
@@ -71,9 +72,11 @@ class ListState:
         self._table.clear(key)
 
     def __contains__(self, key: Any) -> bool:
+        """Whether a key has a list."""
         return self._table.contains(key)
 
     def __getitem__(self, key: Any) -> list[Any]:
+        """The list of a key; KeyError where there is none."""
         values = self._lists.get(key)
         if not values:
             raise KeyError(key)
@@ -108,7 +111,9 @@ class ListState:
         """Replaces the lists of a batch of keys; an empty or null one clears. Of several for one key the last counts.
 
         Args:
+            keys: as for every batch.
             lists: as many as keys: an Arrow list array, or a sequence of sequences.
+            offset: stored in the same write; see ``ValueState.put_many``.
         """
         self._lists.update_many(keys, _flatten(lists, self._name), encode_offset(offset))
 

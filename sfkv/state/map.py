@@ -31,6 +31,7 @@ class MapState:
 
     @property
     def name(self) -> str:
+        """What it was registered as."""
         return self._name
 
     @property
@@ -71,6 +72,7 @@ class MapState:
         self._maps.clear(key)
 
     def __contains__(self, key: Any) -> bool:
+        """Whether a key has an entry."""
         return not self._maps.is_empty(key)
 
     def __getitem__(self, key: Any) -> MapView:
@@ -83,7 +85,8 @@ class MapState:
         """The values of a batch of entries.
 
         Args:
-            keys, user_keys: one entry each; as for every batch.
+            keys: as for every batch; see ``ValueState.get_many``.
+            user_keys: likewise, as many as keys: the two name one entry each.
 
         Returns:
             An Arrow array, aligned with the entries, null where there is none and where it is None (``contains_many`` tells
@@ -95,6 +98,9 @@ class MapState:
         """Sets a batch of entries; a null is stored as None. Of several for one entry the last counts.
 
         Args:
+            keys: as for ``get_many``.
+            user_keys: as for ``get_many``.
+            values: as many as keys; as for ``ValueState.put_many``.
             offset: stored in the same write; see ``ValueState.put_many``.
         """
         self._maps.put_many(keys, user_keys, values, encode_offset(offset))
@@ -175,16 +181,19 @@ class MapView(MutableMapping[Any, Any]):
         return not self._maps.is_empty(self._key)
 
     def items(self) -> Any:
-        """The entries, read once; a view like a dict's that is also an iterator's source."""
+        """The entries, in the order of their user keys; each pass reads the map once."""
         return _Items(self)
 
     def values(self) -> Any:
+        """The values, in the order of their user keys; each pass reads the map once."""
         return _Values(self)
 
     def clear(self) -> None:
+        """Removes all entries."""
         self._maps.clear(self._key)
 
     def update(self, *others: Any, **named: Any) -> None:
+        """Sets several entries by one write; arguments are a dict's."""
         self._maps.put_all(self._key, dict(*others, **named))
 
     def __repr__(self) -> str:

@@ -32,6 +32,7 @@ class ValueState:
 
     @property
     def name(self) -> str:
+        """What it was registered as."""
         return self._name
 
     @property
@@ -65,9 +66,11 @@ class ValueState:
         self._table.clear(key)
 
     def __contains__(self, key: Any) -> bool:
+        """Whether a key has a value."""
         return self._table.contains(key)
 
     def __getitem__(self, key: Any) -> Any:
+        """The value of a key; KeyError where there is none."""
         value = self._table.get(key)
         if value is None:
             raise KeyError(key)
@@ -96,6 +99,7 @@ class ValueState:
         """Sets the values of a batch of keys; a null clears.
 
         Args:
+            keys: as for ``get_many``.
             values: as many as keys: an Arrow or NumPy array, or a list; for records a record batch, table, struct array, dict
                 of columns, or a list of dicts or objects.
             offset: where the source stands after this batch: anything that msgpack holds. It is stored in the same write
