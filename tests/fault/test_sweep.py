@@ -45,4 +45,4 @@ def test_some_calls_fail(fault, step):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_call_fails(fault):
     failed = [line for line in sweep(fault, 1) if "nothing failed" not in line]
-    assert len(failed) >= 50, failed
+    assert len(failed) >= 40, failed
