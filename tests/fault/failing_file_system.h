@@ -47,7 +47,9 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
     });
   }
 
+  // Not the engine's look for archived logs, of which there are none: in 7.8 a wrong assertion would end the process.
   IOStatus FileExists(const std::string& path, const IOOptions& options, IODebugContext* debug) override {
+    if (Slice(path).ends_with("/archive")) return FileSystemWrapper::FileExists(path, options, debug);
     return Looked("FileExists", path, [&] { return FileSystemWrapper::FileExists(path, options, debug); });
   }
   IOStatus IsDirectory(const std::string& path, const IOOptions& options, bool* is, IODebugContext* debug) override {

@@ -1,0 +1,131 @@
+// Lists (list_codec.h): any bytes as lists, and lists made of values.
+//
+//   Bytes are a list just when FORMAT.md's grammar says so, and its elements are what the grammar says; they lie in the list one after
+//   the other. BuildLists() answers with those elements' values, or says Corruption and which list it was: the first that is no
+//   list, else the first with an element that is no row.
+//   What is written is FORMAT.md's bytes, takes ElementBytes(), and is read back as what it was.
+#include "model.h"
+#include "sfkv/list_codec.h"
+
+namespace sfkv::fuzz {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Walks over a list as the core does. False if its bytes are no list.
+bool Walk(std::string_view list, Texts* rows) {
+  const char* end = list.data();
+  const char* list_end = list.data() + list.size();
+  std::string_view row;
+  rows->clear();
+  while (TakeElement(&list, &row)) {
+    FUZZ_EXPECT(row.data() > end && row.data() + row.size() == list_end - list.size());
+    end = row.data() + row.size();
+    rows->emplace_back(row);
+  }
+  return list.empty();
+}
+
+// What BuildLists() must answer.
+struct Expected {
+  int64_t bad_list = -1;  // the one to be reported, or -1
+  std::vector<Row> elements;
+  std::vector<int64_t> ends;  // of each list, in elements
+};
+
+Expected Expect(const std::vector<ExactBytes>& lists, const Schema& schema) {
+  Expected expected;
+  int64_t bad_element = -1;
+  for (size_t i = 0; i < lists.size(); ++i) {
+    Texts rows, walked;
+    const bool is_list = ReadList(lists[i].view(), &rows);
+    FUZZ_EXPECT(Walk(lists[i].view(), &walked) == is_list);
+    FUZZ_EXPECT(CountElements(lists[i].view()) == (is_list ? static_cast<int64_t>(rows.size()) : -1));
+    if (!is_list && expected.bad_list < 0) expected.bad_list = static_cast<int64_t>(i);
+    if (!is_list) continue;
+    FUZZ_EXPECT(walked == rows);
+    for (const std::string& bytes : rows) {
+      Row row;
+      if (!ReadValueRow(bytes, schema, &row) && bad_element < 0) bad_element = static_cast<int64_t>(i);
+      expected.elements.push_back(row);
+    }
+    expected.ends.push_back(static_cast<int64_t>(expected.elements.size()));
+  }
+  if (expected.bad_list < 0) expected.bad_list = bad_element;
+  return expected;
+}
+
+void Build(const std::vector<ExactBytes>& lists, const Schema& schema, const ValueCodec& codec) {
+  const Expected expected = Expect(lists, schema);
+  const auto list_of = [&](int64_t i) { return lists[static_cast<size_t>(i)].view(); };
+  OwnedArray array;
+  const Status status = BuildLists(static_cast<int64_t>(lists.size()), codec, list_of, array.get());
+  FUZZ_EXPECT(status.ok() == (expected.bad_list < 0));
+  if (!status.ok()) {
+    FUZZ_EXPECT(status.code() == Code::kCorruption && status.row() == expected.bad_list);
+    FUZZ_EXPECT(array.get()->release == nullptr);
+    return;
+  }
+  ListView view;
+  FUZZ_EXPECT(ListView::Make(*array.get(), &view).ok());
+  FUZZ_EXPECT(view.length() == static_cast<int64_t>(lists.size()));
+  for (size_t i = 0; i < lists.size(); ++i) {
+    FUZZ_EXPECT(!view.IsNull(static_cast<int64_t>(i)));
+    FUZZ_EXPECT(view.First(static_cast<int64_t>(i)) == (i == 0 ? 0 : expected.ends[i - 1]));
+    FUZZ_EXPECT(view.Bound(static_cast<int64_t>(i)) == expected.ends[i]);
+  }
+  FUZZ_EXPECT(RowsOf(*array.get()->children[0], schema.columns, schema.is_record) == expected.elements);
+}
+
+void ReadAnything(Input* input, const Schema& schema, const ValueCodec& codec) {
+  std::vector<ExactBytes> lists;
+  for (size_t more = input->Below(4); more > 0; --more) lists.emplace_back(input->Bytes(input->Below(64)));
+  lists.emplace_back(input->Rest());
+  Build(lists, schema, codec);
+}
+
+// Lists whose heads are right and whose rows are anything, so that the rows are reached.
+void ReadAnyRows(Input* input, const Schema& schema, const ValueCodec& codec) {
+  std::vector<ExactBytes> lists;
+  while (!input->empty()) {
+    std::string list;
+    for (size_t more = input->Below(4); more > 0; --more) {
+      list += input->Bool() ? ElementOf(ValueRowOf(TakeRow(input, schema.columns), schema)) : ElementOf(input->Bytes(input->Below(200)));
+    }
+    lists.emplace_back(list);
+  }
+  Build(lists, schema, codec);
+}
+
+void WriteAndRead(Input* input, const Schema& schema, const ValueCodec& codec) {
+  std::string list;
+  const std::vector<Row> rows = TakeRows(input, schema.columns, 40);
+  const TestColumns columns(rows, schema);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t row_bytes = codec.RowBytes(columns.get(), static_cast<int64_t>(i));
+    std::string element(ElementBytes(row_bytes), '\x55');
+    FUZZ_EXPECT(EncodeElement(codec, columns.get(), static_cast<int64_t>(i), element.data()) == element.data() + element.size());
+    FUZZ_EXPECT(element == ElementOf(ValueRowOf(rows[i], schema)));
+    list += element;
+  }
+  std::vector<ExactBytes> lists;
+  lists.emplace_back(list);
+  Build(lists, schema, codec);
+  Texts walked;
+  FUZZ_EXPECT(Walk(list, &walked) && walked == EncodeRows(codec, columns.get()));
+}
+
+}  // namespace
+}  // namespace sfkv::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sfkv::fuzz;
+  Input input(data, size);
+  const size_t mode = input.Below(3);
+  const Schema schema = TakeSchema(&input);
+  const sfkv::ValueCodec codec(schema.columns, schema.is_record);
+  if (mode == 0) ReadAnything(&input, schema, codec);
+  if (mode == 1) ReadAnyRows(&input, schema, codec);
+  if (mode == 2) WriteAndRead(&input, schema, codec);
+  return 0;
+}
