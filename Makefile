@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 SETUP_SOURCES := pyproject.toml .ci/setup
 
-.PHONY: help demo test test-all slow asan build engine bench lint docs clean
+.PHONY: help demo test test-all slow asan fuzz valgrind build engine bench lint docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -25,13 +25,20 @@ slow: build  ## the slow tests: 200 times kill -9
 asan: .venv/ready  ## the tests under AddressSanitizer and UBSan, against the system's engine
 	.ci/asan
 
+fuzz: .venv/ready  ## fuzz what reads stored and foreign bytes, ten minutes (SFKV_FUZZ_SECONDS=60)
+	.ci/fuzz
+
+valgrind: .venv/ready  ## the lifetime tests under valgrind's memcheck
+	.ci/valgrind
+
 build: .venv/ready  ## compile the extension modules in place (SFKV_ENGINE=system or tuned, DEBUG=1)
 	SFKV_DEBUG=$(DEBUG) $(PYTHON) setup.py -q build_ext --inplace
 
 engine:  ## build the tuned RocksDB, about six CPU minutes; later builds take it by themselves
 	.ci/engine
 
-bench: .venv/ready  ## measure the operations beside the engine's floor (ARGS="--only value_get_many --batch 1024")
+bench: .venv/ready  ## measure the operations beside the engine's floor and other stores (ARGS="--only value_get_many --batch 1024")
+	-$(PYTHON) -m pip install -q --disable-pip-version-check "sfkv[bench]"  # a store that cannot be had is left out
 	SFKV_FLOOR=1 $(PYTHON) setup.py -q build_ext --inplace
 	$(PYTHON) benchmarks/run.py $(ARGS)
 
