@@ -16,44 +16,72 @@ cdef extern from "floor.h" namespace "sfkv" nogil:
         bint ok()
         const string& message()
 
+    cdef enum class CTableKind "sfkv::TableKind":
+        kValue
+        kList
+        kMap
+
     cdef cppclass CFloor "sfkv::Floor":
         CFloor(size_t memory_bytes) except +
-        CStatus Open(const string& path) except +
-        CStatus Prepare(const int64_t* keys, size_t count, size_t batch) except +
+        CStatus Open(const string& path, const string& changes) except +
+        CStatus Prepare(CTableKind kind, const int64_t* keys, const int64_t* user_keys, const int64_t* values,
+                        size_t count, size_t batch) except +
         CStatus GetMany(uint64_t* sum) except +
-        CStatus PutMany(uint64_t value) except +
+        CStatus PutMany() except +
+        CStatus MergeMany() except +
+        CStatus ItemsMany(uint64_t* sum) except +
         CStatus Get(uint64_t* sum) except +
-        CStatus Put(uint64_t value) except +
+        CStatus Put() except +
+        CStatus Merge() except +
         CStatus Settle() except +
 
 
 cdef class Floor:
     cdef unique_ptr[CFloor] c_floor
-    cdef readonly uint64_t sum
+    cdef uint64_t c_sum
 
-    def __init__(self, path, size_t memory_bytes):
+    def __init__(self, path, size_t memory_bytes, str changes):
         self.c_floor.reset(new CFloor(memory_bytes))
-        self.done(deref(self.c_floor).Open(os.fsencode(path)))
+        self.done(deref(self.c_floor).Open(os.fsencode(path), changes.encode()))
+
+    @property
+    def sum(self):
+        """Of all numbers that were read."""
+        return self.c_sum
 
     cdef int done(self, const CStatus& status) except -1:
         if not status.ok():
             raise OSError(status.message().decode())
         return 0
 
-    def prepare(self, const int64_t[::1] keys, size_t batch):
-        self.done(deref(self.c_floor).Prepare(&keys[0], keys.shape[0], batch))
+    def prepare(self, str kind, const int64_t[::1] keys, const int64_t[::1] user_keys, const int64_t[::1] values, size_t batch):
+        """The rows that the calls below work on: columns of keys, user keys (None but for entries of maps) and values."""
+        kinds = {"value": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
+        cdef const int64_t* first_user_key = NULL
+        if user_keys is not None:
+            first_user_key = &user_keys[0]
+        self.done(deref(self.c_floor).Prepare(kinds[kind], &keys[0], first_user_key, &values[0], keys.shape[0], batch))
 
     def get_many(self):
-        self.done(deref(self.c_floor).GetMany(&self.sum))
+        self.done(deref(self.c_floor).GetMany(&self.c_sum))
 
-    def put_many(self, uint64_t value):
-        self.done(deref(self.c_floor).PutMany(value))
+    def put_many(self):
+        self.done(deref(self.c_floor).PutMany())
+
+    def merge_many(self):
+        self.done(deref(self.c_floor).MergeMany())
+
+    def items_many(self):
+        self.done(deref(self.c_floor).ItemsMany(&self.c_sum))
 
     def get(self):
-        self.done(deref(self.c_floor).Get(&self.sum))
+        self.done(deref(self.c_floor).Get(&self.c_sum))
 
-    def put(self, uint64_t value):
-        self.done(deref(self.c_floor).Put(value))
+    def put(self):
+        self.done(deref(self.c_floor).Put())
+
+    def merge(self):
+        self.done(deref(self.c_floor).Merge())
 
     def settle(self):
         self.done(deref(self.c_floor).Settle())

@@ -1,9 +1,10 @@
-// The floor: the same rows, in the same engine with the same options, by its fastest calls in one C++ loop. Keys are encoded,
+// The floor: the same rows, in the same engine with the same options, by its fastest calls in one C++ loop. Rows are encoded,
 // sorted and deduplicated beforehand, values are touched. What sfkv's operations are compared with.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sfkv/store.h"
@@ -14,36 +15,30 @@ class Floor {
  public:
   explicit Floor(size_t memory_bytes) : slot_(memory_bytes, 0.5, 0.1) {}
 
-  Status Open(const std::string& path) {
+  // Opens a database with sfkv's options, changed by "changes" in the engine's text form.
+  Status Open(const std::string& path, const std::string& changes) {
+    rocksdb::Options options = MakeOptions(slot_);
+    SFKV_RETURN_IF_ERROR(ChangeOptions(changes, &options));
     rocksdb::DB* db = nullptr;
-    SFKV_RETURN_IF_ERROR(FromRocksDB(rocksdb::DB::Open(MakeOptions(slot_), path, &db)));
+    SFKV_RETURN_IF_ERROR(FromRocksDB(rocksdb::DB::Open(options, path, &db)));
     db_.reset(db);
     return Status::OK();
   }
 
-  // Encodes batches of int64 keys as sfkv does, in each batch sorted and without duplicates. A batch of 0 keeps them as they come.
-  Status Prepare(const int64_t* keys, size_t count, size_t batch) {
-    arena_.clear();
+  // Encodes batches of rows as sfkv does; "user_keys" may be null. In each batch rows are sorted and of several for one key the
+  // last counts, of a list all. A batch of 0 keeps single rows as they come.
+  Status Prepare(TableKind kind, const int64_t* keys, const int64_t* user_keys, const int64_t* values, size_t count, size_t batch) {
+    value_head_ = kind == TableKind::kValue ? 0 : 1;
     batches_.clear();
     const bool as_they_come = batch == 0;
     if (as_they_come) batch = count;
     for (size_t begin = 0; begin < count; begin += batch) {
-      std::vector<std::string> encoded;
+      std::vector<Row> rows;
       for (size_t i = begin; i < std::min(count, begin + batch); ++i) {
-        char key[kKeyHeaderBytes + 8];
-        EncodeKeyHeader(key, KeyGroupOf(JavaHash(keys[i]), 128), 0);
-        EncodeOrdered(key + kKeyHeaderBytes, keys[i]);
-        encoded.emplace_back(key, sizeof(key));
+        rows.push_back({EncodeKey(keys[i], user_keys == nullptr ? nullptr : user_keys + i), EncodeValue(kind, values[i])});
       }
-      if (!as_they_come) {
-        std::sort(encoded.begin(), encoded.end());
-        encoded.erase(std::unique(encoded.begin(), encoded.end()), encoded.end());
-      }
-      batches_.emplace_back();
-      for (std::string& key : encoded) {
-        arena_.push_back(std::make_unique<std::string>(std::move(key)));
-        batches_.back().push_back(*arena_.back());
-      }
+      if (!as_they_come) SortRows(kind, &rows);
+      batches_.emplace_back(std::move(rows));
     }
     return Status::OK();
   }
@@ -52,12 +47,12 @@ class Floor {
     constexpr size_t chunk = 64;
     rocksdb::PinnableSlice values[chunk];
     rocksdb::Status statuses[chunk];
-    for (const std::vector<rocksdb::Slice>& batch : batches_) {
-      for (size_t begin = 0; begin < batch.size(); begin += chunk) {
-        const size_t count = std::min(chunk, batch.size() - begin);
-        db_->MultiGet(read_, db_->DefaultColumnFamily(), count, &batch[begin], values, statuses, /*sorted_input=*/true);
+    for (const Batch& batch : batches_) {
+      for (size_t begin = 0; begin < batch.keys.size(); begin += chunk) {
+        const size_t count = std::min(chunk, batch.keys.size() - begin);
+        db_->MultiGet(read_, db_->DefaultColumnFamily(), count, &batch.keys[begin], values, statuses, /*sorted_input=*/true);
         for (size_t i = 0; i < count; ++i) {
-          if (statuses[i].ok()) *sum += LoadAs<uint64_t>(values[i].data());
+          if (statuses[i].ok()) Touch(values[i], sum);
           values[i].Reset();
         }
       }
@@ -65,46 +60,147 @@ class Floor {
     return Status::OK();
   }
 
-  Status PutMany(uint64_t value) {
-    for (const std::vector<rocksdb::Slice>& batch : batches_) {
-      rocksdb::WriteBatch writes;
-      for (const rocksdb::Slice& key : batch) writes.Put(key, {reinterpret_cast<const char*>(&value), 8});
-      SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Write(write_, &writes)));
+  Status PutMany() {
+    return WriteMany([](rocksdb::WriteBatch* writes, const rocksdb::Slice& key, const rocksdb::Slice& value) { writes->Put(key, value); });
+  }
+  Status MergeMany() {
+    return WriteMany([](rocksdb::WriteBatch* writes, const rocksdb::Slice& key, const rocksdb::Slice& value) { writes->Merge(key, value); });
+  }
+
+  // Walks over all rows that begin with each key, with one iterator a batch.
+  Status ItemsMany(uint64_t* sum) {
+    for (const Batch& batch : batches_) {
+      rocksdb::Slice bound;
+      rocksdb::ReadOptions read;
+      read.iterate_upper_bound = &bound;
+      const std::vector<std::string>& bounds = batch.bounds;
+      bound = bounds.front();
+      const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(read));
+      for (size_t i = 0; i < batch.keys.size(); ++i) {
+        bound = bounds[i];
+        for (iterator->Seek(batch.keys[i]); iterator->Valid(); iterator->Next()) {
+          int64_t user_key;
+          DecodeOrdered(CellType::kInt64, iterator->key().data() + batch.keys[i].size(), reinterpret_cast<char*>(&user_key));
+          *sum += static_cast<uint64_t>(user_key);
+          Touch(iterator->value(), sum);
+        }
+        SFKV_RETURN_IF_ERROR(FromRocksDB(iterator->status()));
+      }
     }
     return Status::OK();
   }
 
   Status Get(uint64_t* sum) {
     rocksdb::PinnableSlice value;
-    for (const std::vector<rocksdb::Slice>& batch : batches_) {
-      for (const rocksdb::Slice& key : batch) {
-        if (db_->Get(read_, db_->DefaultColumnFamily(), key, &value).ok()) *sum += LoadAs<uint64_t>(value.data());
+    for (const Batch& batch : batches_) {
+      for (const rocksdb::Slice& key : batch.keys) {
+        if (db_->Get(read_, db_->DefaultColumnFamily(), key, &value).ok()) Touch(value, sum);
         value.Reset();
       }
     }
     return Status::OK();
   }
 
-  Status Put(uint64_t value) {
-    for (const std::vector<rocksdb::Slice>& batch : batches_) {
-      for (const rocksdb::Slice& key : batch) {
-        SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Put(write_, key, {reinterpret_cast<const char*>(&value), 8})));
-      }
-    }
-    return Status::OK();
+  Status Put() {
+    return WriteEach([this](const rocksdb::Slice& key, const rocksdb::Slice& value) { return db_->Put(write_, key, value); });
+  }
+  Status Merge() {
+    return WriteEach([this](const rocksdb::Slice& key, const rocksdb::Slice& value) { return db_->Merge(write_, key, value); });
   }
 
   // Brings everything into one level of files.
   Status Settle() {
     SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Flush(rocksdb::FlushOptions())));
-    return FromRocksDB(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr));
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+    return FromRocksDB(db_->CompactRange(options, nullptr, nullptr));
   }
 
  private:
+  using Row = std::pair<std::string, std::string>;  // key and value
+
+  // Rows behind one another in one piece of memory, as a caller that encodes in place would have them.
+  struct Batch {
+    explicit Batch(const std::vector<Row>& rows) {
+      size_t bytes = 0;
+      for (const Row& row : rows) bytes += row.first.size() + row.second.size();
+      arena.reserve(bytes);
+      for (const Row& row : rows) {
+        keys.emplace_back(Append(row.first));
+        values.emplace_back(Append(row.second));
+        bounds.push_back(PrefixBound(row.first));
+      }
+    }
+    rocksdb::Slice Append(const std::string& part) {
+      arena += part;  // does not move: the room was reserved
+      return {arena.data() + arena.size() - part.size(), part.size()};
+    }
+    Batch(Batch&&) = default;  // the string is too long to lie in the object
+
+    std::string arena;
+    std::vector<rocksdb::Slice> keys;
+    std::vector<rocksdb::Slice> values;
+    std::vector<std::string> bounds;
+  };
+
+  static std::string EncodeKey(int64_t key, const int64_t* user_key) {
+    std::string encoded(kKeyHeaderBytes + 8 + (user_key == nullptr ? 0 : 8), '\0');
+    EncodeKeyHeader(encoded.data(), KeyGroupOf(JavaHash(key), 128), 0);
+    EncodeOrdered(encoded.data() + kKeyHeaderBytes, key);
+    if (user_key != nullptr) EncodeOrdered(encoded.data() + kKeyHeaderBytes + 8, *user_key);
+    return encoded;
+  }
+
+  static std::string EncodeValue(TableKind kind, int64_t value) {
+    std::string encoded;
+    if (kind == TableKind::kMap) encoded.push_back(kMapValuePresent);
+    if (kind == TableKind::kList) encoded.push_back(8);  // the element's length
+    encoded.append(reinterpret_cast<const char*>(&value), 8);
+    return encoded;
+  }
+
+  static void SortRows(TableKind kind, std::vector<Row>* rows) {
+    std::stable_sort(rows->begin(), rows->end(), [](const Row& a, const Row& b) { return a.first < b.first; });
+    std::vector<Row> distinct;
+    for (Row& row : *rows) {
+      if (distinct.empty() || distinct.back().first != row.first) {
+        distinct.push_back(std::move(row));
+      } else if (kind == TableKind::kList) {
+        distinct.back().second += row.second;
+      } else {
+        distinct.back().second = std::move(row.second);
+      }
+    }
+    rows->swap(distinct);
+  }
+
+  // Adds up the numbers of a value, each of which has a head of as many bytes.
+  void Touch(const rocksdb::Slice& value, uint64_t* sum) const {
+    for (size_t at = value_head_; at + 8 <= value.size(); at += value_head_ + 8) *sum += LoadAs<uint64_t>(value.data() + at);
+  }
+
+  template <typename Add>
+  Status WriteMany(Add&& add) {
+    for (const Batch& batch : batches_) {
+      rocksdb::WriteBatch writes(batch.arena.size() + 4 * batch.keys.size() + 64);
+      for (size_t i = 0; i < batch.keys.size(); ++i) add(&writes, batch.keys[i], batch.values[i]);
+      SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Write(write_, &writes)));
+    }
+    return Status::OK();
+  }
+
+  template <typename Write>
+  Status WriteEach(Write&& write) {
+    for (const Batch& batch : batches_) {
+      for (size_t i = 0; i < batch.keys.size(); ++i) SFKV_RETURN_IF_ERROR(FromRocksDB(write(batch.keys[i], batch.values[i])));
+    }
+    return Status::OK();
+  }
+
   Slot slot_;
   std::unique_ptr<rocksdb::DB> db_;
-  std::vector<std::unique_ptr<std::string>> arena_;
-  std::vector<std::vector<rocksdb::Slice>> batches_;
+  std::vector<Batch> batches_;
+  size_t value_head_ = 0;
   rocksdb::ReadOptions read_;
   rocksdb::WriteOptions write_ = MakeWriteOptions();
 };

@@ -1,156 +1,252 @@
-"""Measures value states beside the floor: the same rows by the engine's fastest calls in one C++ loop (floor.h).
+"""Measures the operations of the states beside the floor, Flink's engine options and other stores, in turns in one process.
 
-    python benchmarks/run.py [--only value_get_many,value_put_many] [--keys 500000] [--batch 16384] [--skew 1.1] [--json]
+    python benchmarks/run.py [--only value_get_many,list_add] [--batch 1024] [--draw zipf] [--peers rocksdict,dict] [--json]
 
-State lies in table files before reads, keys and values have 8 bytes. Both sides run in turns, in one process; answers are
-checked once before timing. Columns: operations per second of wall time (median, least, most), per CPU second of the process
-(flushes and compactions included), and the share of the floor by CPU.
+Systems: ``sfkv``; ``floor``, the same rows by the engine's fastest calls in one C++ loop (floor.h); ``flink-options``, sfkv
+with the engine's options as Flink sets them (flink_options.py); and peers (peers.py). Answers are checked once before they are
+timed, one round of each is a warm-up. A round asks for up to 500,000 rows, with single calls or small batches for 100,000.
+
+Columns: operations per second of wall time (median, least, most), operations per CPU second of the process, and the floor's
+CPU time over that of the system. After a round that writes, what the engine does in the background is waited for: it counts
+as CPU time of the system that caused it, and not as wall time. As it comes in lumps, CPU seconds of writes are summed up over
+the rounds; of reads the median counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from _floor import Floor
-
+import flink_options
+import peers
 import sfkv
+import systems
+from checks import check
+from workload import OPERATIONS, Settings, Workload
 
-SEED = 20130101
-
-
-@dataclass
-class Side:
-    """One system under test: a round does `operations` operations."""
-
-    name: str
-    round: Callable[[], None]
-    operations: int
+OWN_SYSTEMS = ("sfkv", "floor", "flink-options")
+IDLE_S = 0.01
 
 
-def draw_keys(arguments: argparse.Namespace, count: int) -> np.ndarray:
-    """Keys in a random order: each once before any twice; with a skew, by a Zipf law cut off at the number of keys."""
-    rng = np.random.default_rng(SEED)
-    if arguments.skew:
-        weights = 1 / np.arange(1, arguments.keys + 1) ** arguments.skew
-        ranks = np.searchsorted(np.cumsum(weights) / weights.sum(), rng.random(count))
-        return rng.permutation(arguments.keys)[np.minimum(ranks, arguments.keys - 1)].astype("i8")
-    rounds = -(-count // arguments.keys)
-    return np.concatenate([rng.permutation(arguments.keys) for _ in range(rounds)])[:count].astype("i8")
+def make_system(name: str, folder: Path, workload: Workload) -> Any:
+    if name == "floor":
+        return systems.FloorSystem(folder, workload)
+    if name in OWN_SYSTEMS:
+        return systems.SfkvSystem(name, folder, workload)
+    return peers.make_peer(name, folder, workload)
 
 
-def make_sides(name: str, arguments: argparse.Namespace, folder: Path) -> list[Side]:
-    memory = f"{arguments.memory_mb}MB"
-    count = min(arguments.keys, 500_000 if name.endswith(("many", "bundle")) else 100_000)
-    keys = draw_keys(arguments, count)
-    batches = [pa.array(keys[i : i + arguments.batch]) for i in range(0, count, arguments.batch)]
-    single = keys.tolist()
+def make_round(system: Any, workload: Workload) -> Callable[[], None]:
+    """One round of the operation, its inputs made beforehand."""
+    operation = workload.operation
+    if isinstance(system, systems.FloorSystem):
+        system.prepare(workload)
+        return lambda: system.round(operation)
+    call = getattr(system, operation.name)
+    if operation.many:
+        parts = [part.columns(operation) for part in workload.batches()]
+        columns = [list(map(system.convert, column)) for column in zip(*parts, strict=True)]
+    else:
+        columns = [column.tolist() for column in workload.asked.columns(operation)]
 
-    keyed = sfkv.open(folder / f"sfkv-{name}", key=int, slot=sfkv.Slot(memory))
-    state = keyed.value_state("v", int)
-    floor = Floor(folder / f"floor-{name}", arguments.memory_mb << 20)
-    everything = np.arange(arguments.keys, dtype="i8")
-    for begin in range(0, arguments.keys, 65536):
-        part = everything[begin : begin + 65536]
-        state.put_many(part, part)
-    floor.prepare(everything, 65536)
-    floor.put_many(1)
-    floor.settle()
-    keyed.close()
-    keyed = sfkv.open(folder / f"sfkv-{name}", slot=sfkv.Slot(memory))
-    keyed.compact()
-    state = keyed.value_state("v", int)
-    floor.prepare(keys, arguments.batch if name.endswith(("many", "bundle")) else 0)
-    assert state.get_many(batches[0]) == batches[0]
+    def of_one() -> None:
+        for keys in columns[0]:
+            call(keys)
 
-    def bundle():
-        for batch in batches:
-            with state.bundle(batch) as rows:
-                for key in rows:
-                    rows[key] += 1
+    def of_two() -> None:
+        for keys, others in zip(*columns, strict=True):
+            call(keys, others)
 
-    def get():
-        read = state.get
-        for key in single:
-            read(key)
+    def of_three() -> None:
+        for keys, user_keys, values in zip(*columns, strict=True):
+            call(keys, user_keys, values)
 
-    def put():
-        write = state.put
-        for key in single:
-            write(key, key)
+    calls = (of_one, of_two, of_three)[len(columns) - 1]
 
-    rounds = {
-        "value_get_many": (lambda: [state.get_many(batch) for batch in batches], floor.get_many),
-        "value_put_many": (lambda: [state.put_many(batch, batch) for batch in batches], lambda: floor.put_many(2)),
-        "value_bundle": (bundle, lambda: (floor.get_many(), floor.put_many(2))),
-        "value_get": (get, floor.get),
-        "value_put": (put, lambda: floor.put(2)),
-    }
-    ours, theirs = rounds[name]
-    return [Side("sfkv", ours, count), Side("floor", theirs, count)]
+    def round() -> None:
+        calls()
+        system.end_round()
+
+    return round
 
 
-def measure(sides: list[Side], rounds: int) -> dict[str, dict[str, float]]:
-    """Runs the sides in turns, after one untimed round each."""
-    wall: dict[str, list[float]] = {side.name: [] for side in sides}
-    cpu: dict[str, list[float]] = {side.name: [] for side in sides}
+def wait_for_background_work() -> None:
+    """Until the process has used no CPU to speak of three times in a row; half a minute at most."""
+    idle = 0
+    deadline = time.perf_counter() + 30
+    while idle < 3 and time.perf_counter() < deadline:
+        before = time.process_time()
+        time.sleep(IDLE_S)
+        idle = idle + 1 if time.process_time() - before < IDLE_S / 20 else 0
+
+
+def measure(rounds_of: dict[str, Callable[[], None]], count: int, rounds: int, writes: bool) -> dict[str, dict[str, float]]:
+    """Runs the systems in turns, after one untimed round each."""
+    wall: dict[str, list[float]] = {name: [] for name in rounds_of}
+    cpu: dict[str, list[float]] = {name: [] for name in rounds_of}
     for number in range(rounds + 1):
-        for side in sides:
+        for name, round in rounds_of.items():
             began, began_cpu = time.perf_counter(), time.process_time()
-            side.round()
+            round()
+            took = time.perf_counter() - began
+            if writes:
+                wait_for_background_work()
+            took_cpu = time.process_time() - began_cpu
             if number > 0:
-                wall[side.name].append(side.operations / (time.perf_counter() - began))
-                cpu[side.name].append(side.operations / (time.process_time() - began_cpu))
+                wall[name].append(count / took)
+                cpu[name].append(count / max(took_cpu, 1e-9))
     return {
-        side.name: {
-            "ops_per_s": statistics.median(wall[side.name]),
-            "min": min(wall[side.name]),
-            "max": max(wall[side.name]),
-            "cpu_ops_per_s": statistics.median(cpu[side.name]),
+        name: {
+            "ops_per_s": statistics.median(wall[name]),
+            "min": min(wall[name]),
+            "max": max(wall[name]),
+            "cpu_ops_per_s": statistics.harmonic_mean(cpu[name]) if writes else statistics.median(cpu[name]),
         }
-        for side in sides
+        for name in rounds_of
     }
 
 
-OPERATIONS = ["value_get_many", "value_put_many", "value_bundle", "value_get", "value_put"]
+def measure_operation(name: str, settings: Settings, system_names: list[str]) -> list[dict[str, Any]]:
+    """The rows of one operation, one per system, as ``--json`` prints them."""
+    workload = Workload(OPERATIONS[name], settings)
+    sides: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="sfkv-bench-") as folder:
+        try:
+            for system_name in system_names:
+                side = sides[system_name] = make_system(system_name, Path(folder) / system_name, workload)
+                side.fill(workload)
+                side.settle(workload)
+                check(side, workload)
+                if system_name == "flink-options":
+                    report_options_not_taken(Path(folder) / system_name, settings)
+            rounds = {system_name: make_round(side, workload) for system_name, side in sides.items()}
+            gc.collect()
+            gc.freeze()  # the inputs, and the dict's rows: no system is to pay for another's objects
+            figures = measure(rounds, len(workload.asked), settings.rounds, workload.operation.writes)
+        finally:
+            gc.unfreeze()
+            for side in sides.values():
+                side.close()
+    return [describe(workload, system_name, figures) for system_name in figures]
+
+
+def describe(workload: Workload, system: str, figures: dict[str, dict[str, float]]) -> dict[str, Any]:
+    settings = workload.settings
+    facts = {
+        "op": workload.operation.name,
+        "system": system,
+        "backend": "rocksdb",
+        "keys": workload.key_count,
+        "rows_per_key": workload.rows_per_key,
+        "batch": settings.batch if workload.operation.many else 1,
+        "draw": settings.draw,
+        "state": settings.state,
+        "memory_mb": settings.memory_mb,
+    }
+    row = {**facts, **{name: round(value) for name, value in figures[system].items()}}
+    if system == "sfkv" and "floor" in figures:
+        row["share_of_floor"] = round(figures[system]["cpu_ops_per_s"] / figures["floor"]["cpu_ops_per_s"], 3)
+    return row
+
+
+def report_options_not_taken(folder: Path, settings: Settings) -> None:
+    for option, value in flink_options.not_taken(folder).items():
+        if option != "write_buffer_size" or settings.state == "files":
+            print(f"flink-options: the engine keeps {option}={value}", file=sys.stderr)
+
+
+def choose_systems(wanted: str | None, wanted_peers: str | None) -> list[str]:
+    """What was asked for and is there; what is missing is named on the error stream."""
+    own = list(OWN_SYSTEMS) if wanted is None else wanted.split(",")
+    if "floor" in own and systems.Floor is None:
+        print("floor: is not built (make bench builds it)", file=sys.stderr)
+        own.remove("floor")
+    asked = list(peers.PEERS) if wanted_peers is None else [name for name in wanted_peers.split(",") if name != "none"]
+    missing = [name for name in asked if not peers.installed(name)]
+    for name in missing:
+        print(f"{name}: is not installed (pip install sfkv[bench])", file=sys.stderr)
+    return own + [name for name in asked if name not in missing]
+
+
+def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Settings]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="operations, separated by commas; the default is all: " + ", ".join(OPERATIONS))
+    parser.add_argument(
+        "--keys",
+        type=int,
+        default=500_000,
+        help="rows of the state: keys of value states and of list_add*, entries of maps (10 a key), elements for list_get* "
+        "(100 a key); so maps have a tenth as many keys, lists to read a hundredth, and a run takes minutes (default 500000)",
+    )
+    parser.add_argument("--batch", type=int, default=16_384, help="rows of a batch")
+    parser.add_argument(
+        "--draw",
+        choices=("unique", "zipf", "missing"),
+        help="keys each once in a random order, by a Zipf law, or absent ones that lie between those stored (reads only)",
+    )
+    parser.add_argument("--skew", type=float, help="exponent of the Zipf law (default 1.1); 0 takes each key once")
+    parser.add_argument("--state", choices=("files", "memtable"), default="files", help="where the state lies")
+    parser.add_argument("--memory-mb", type=int, default=128, help="memory of the slot, and of each peer's cache and buffers")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--systems", help=f"of {','.join(OWN_SYSTEMS)}; the default is those")
+    parser.add_argument("--peers", help=f"of {','.join(peers.PEERS)}, or none; the default is those that are installed")
+    parser.add_argument("--backend", choices=("rocksdb",), default="rocksdb")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    chosen = parser.parse_args(arguments)
+    draw = chosen.draw or ("zipf" if chosen.skew else "unique")
+    if draw == "zipf" and chosen.skew == 0:
+        draw = "unique"
+    chosen.operations = (
+        chosen.only.split(",")
+        if chosen.only
+        else [name for name, operation in OPERATIONS.items() if draw != "missing" or not operation.writes]
+    )
+    for name in chosen.operations:
+        if name not in OPERATIONS:
+            parser.error(f"unknown operation {name}: one of {', '.join(OPERATIONS)}")
+        if draw == "missing" and OPERATIONS[name].writes:
+            parser.error(f"{name} writes: --draw missing is for reads")
+    settings = Settings(chosen.keys, chosen.batch, draw, chosen.skew or 1.1, chosen.state, chosen.memory_mb, chosen.rounds)
+    return chosen, settings
+
+
+def print_head(settings: Settings) -> None:
+    info = sfkv.build_info()
+    print(
+        f"{info['engine']} engine {info['rocksdb']}, {settings.keys:,} rows in {settings.state}, {settings.memory_mb} MB, "
+        f"batches of {settings.batch:,}, keys drawn {settings.draw}"
+    )
+    print(f"{'operation':16}{'system':15}{'ops/s':>12}{'least':>12}{'most':>12}{'ops/CPU s':>12}{'of floor':>10}")
+
+
+def print_rows(rows: list[dict[str, Any]]) -> None:
+    floor = next((row["cpu_ops_per_s"] for row in rows if row["system"] == "floor"), None)
+    for row in rows:
+        speeds = "".join(f"{row[key]:12,.0f}" for key in ("ops_per_s", "min", "max", "cpu_ops_per_s"))
+        share = f"{row['cpu_ops_per_s'] / floor:10.2f}" if floor else ""
+        print(f"{row['op']:16}{row['system']:15}{speeds}{share}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", default=",".join(OPERATIONS), help="operations, separated by commas")
-    parser.add_argument("--keys", type=int, default=500_000)
-    parser.add_argument("--batch", type=int, default=16384)
-    parser.add_argument("--skew", type=float, default=0.0, help="exponent of the Zipf law; 0 takes each key once")
-    parser.add_argument("--memory-mb", type=int, default=128)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    arguments = parser.parse_args()
-    if not arguments.json:
-        info = sfkv.build_info()
-        print(f"{info['engine']} engine {info['rocksdb']}, {arguments.keys:,} keys, batches of {arguments.batch:,}")
-        print(f"{'operation':16}{'system':8}{'ops/s':>12}{'least':>12}{'most':>12}{'ops/CPU s':>12}{'of floor':>10}")
-    for name in arguments.only.split(","):
-        if name not in OPERATIONS:
-            parser.error(f"unknown operation {name}: one of {', '.join(OPERATIONS)}")
-        with tempfile.TemporaryDirectory(prefix="sfkv-bench-") as folder:
-            figures = measure(make_sides(name, arguments, Path(folder)), arguments.rounds)
-        for system, row in figures.items():
-            share = row["cpu_ops_per_s"] / figures["floor"]["cpu_ops_per_s"]
-            if arguments.json:
-                extra = {"share_of_floor": round(share, 3)} if system == "sfkv" else {}
-                facts = {"op": name, "system": system, "backend": "rocksdb", "keys": arguments.keys, "batch": arguments.batch}
-                print(json.dumps({**facts, **{key: round(value) for key, value in row.items()}, **extra}), flush=True)
-            else:
-                speeds = "".join(f"{row[key]:12,.0f}" for key in ("ops_per_s", "min", "max", "cpu_ops_per_s"))
-                print(f"{name:16}{system:8}{speeds}{share:10.2f}", flush=True)
+    chosen, settings = parse()
+    names = choose_systems(chosen.systems, chosen.peers)
+    if not chosen.json:
+        print_head(settings)
+    for operation in chosen.operations:
+        rows = measure_operation(operation, settings, names)
+        if chosen.json:
+            for row in rows:
+                print(json.dumps(row), flush=True)
+        else:
+            print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+"""Answers are checked once before they are timed: those of the first rows, against what the workload says is stored.
+
+A system's ``plain(operation, answer)`` turns what it delivers into Python's numbers, lists and dicts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workload import OPERATIONS, Rows, Workload
+
+CHECKED_ROWS = 1000
+
+# What reads back what an operation wrote.
+READ_BACK = {"value": "value_get_many", "map": "map_get", "list": "list_get_many"}
+
+
+def check(system: Any, workload: Workload) -> None:
+    """Raises AssertionError if the system answers or writes something else than it should."""
+    rows = workload.asked.part(0, min(CHECKED_ROWS, workload.batch or CHECKED_ROWS))
+    operation = workload.operation
+    if hasattr(system, "check"):
+        system.check(workload, distinct(rows, operation.columns))
+        return
+    answers = ask(system, operation.name, rows)
+    if not operation.writes:
+        assert answers == expected(workload, rows), f"{system.name}: wrong answers of {operation.name}"
+        return
+    system.end_round()
+    answers = ask(system, READ_BACK[operation.kind], rows)
+    assert answers == expected_after(workload, rows), f"{system.name}: {operation.name} wrote something else"
+
+
+def distinct(rows: Rows, columns: tuple[str, ...]) -> Rows:
+    """The rows without those that repeat an entry."""
+    entries = np.stack([rows.keys, rows.user_keys if "user_keys" in columns else np.zeros_like(rows.keys)])
+    _, first = np.unique(entries, axis=1, return_index=True)
+    first.sort()
+    return Rows(rows.keys[first], rows.user_keys[first], rows.values[first])
+
+
+def ask(system: Any, name: str, rows: Rows) -> list[Any]:
+    """The plain answers to an operation, in the order of the rows."""
+    operation = OPERATIONS[name]
+    call = getattr(system, name)
+    if operation.many:
+        return system.plain(operation, call(*(system.convert(column) for column in rows.columns(operation))))
+    singles = zip(*(column.tolist() for column in rows.columns(operation)), strict=True)
+    return [system.plain(operation, call(*row)) for row in singles]
+
+
+def stored_of(workload: Workload, key: int) -> Rows:
+    return workload.rows_of(np.array([key] if key % 2 == 0 else [], "i8"))
+
+
+def expected(workload: Workload, rows: Rows) -> list[Any]:
+    """What a read has to answer."""
+    name = workload.operation.name
+    answers: list[Any] = []
+    for key, user_key in zip(rows.keys.tolist(), rows.user_keys.tolist(), strict=True):
+        values = stored_of(workload, key).values.tolist()
+        if name == "map_get":
+            answers.append(values[user_key] if values else None)
+        elif name == "map_items_many":
+            answers.append(dict(enumerate(values)))
+        elif workload.operation.kind == "list":
+            answers.append(values)
+        else:
+            answers.append(values[0] if values else None)
+    return answers
+
+
+def expected_after(workload: Workload, rows: Rows) -> list[Any]:
+    """What the rows hold after they were written once."""
+    operation = workload.operation
+    if operation.name == "value_bundle":
+        return [int(stored_of(workload, key).values[0]) + 1 for key in rows.keys.tolist()]
+    if operation.kind != "list":
+        return rows.values.tolist()
+    lists = {key: stored_of(workload, key).values.tolist() for key in rows.keys.tolist()}
+    for key, value in zip(rows.keys.tolist(), rows.values.tolist(), strict=True):
+        lists[key].append(value)
+    return [lists[key] for key in rows.keys.tolist()]

@@ -1,0 +1,88 @@
+"""The peer that is no store: a plain dict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workload import Operation, Workload
+
+
+class DictSystem:
+    """A plain dict of Python's numbers, dicts and lists: what a job without state on disk would use. Batches are lists."""
+
+    name = "dict"
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Any] = {}
+        self.value_get = self.rows.get
+        self.value_put = self.rows.__setitem__
+
+    def value_get_many(self, keys: list[int]) -> list[int | None]:
+        return list(map(self.rows.get, keys))
+
+    def value_put_many(self, keys: list[int], values: list[int]) -> None:
+        self.rows.update(zip(keys, values, strict=True))
+
+    def value_bundle(self, keys: list[int]) -> None:
+        rows = self.rows
+        for key in set(keys):
+            rows[key] += 1
+
+    def map_get(self, key: int, user_key: int) -> int | None:
+        entries = self.rows.get(key)
+        return None if entries is None else entries.get(user_key)
+
+    def map_put(self, key: int, user_key: int, value: int) -> None:
+        entries = self.rows.get(key)
+        if entries is None:
+            entries = self.rows[key] = {}
+        entries[user_key] = value
+
+    def map_items_many(self, keys: list[int]) -> list[dict[int, int]]:
+        get = self.rows.get
+        return [get(key, {}) for key in keys]
+
+    def map_put_many(self, keys: list[int], user_keys: list[int], values: list[int]) -> None:
+        for key, user_key, value in zip(keys, user_keys, values, strict=True):
+            self.map_put(key, user_key, value)
+
+    def list_add(self, key: int, value: int) -> None:
+        values = self.rows.get(key)
+        if values is None:
+            self.rows[key] = [value]
+        else:
+            values.append(value)
+
+    def list_get(self, key: int) -> list[int]:
+        return self.rows.get(key, [])
+
+    def list_add_many(self, keys: list[int], values: list[int]) -> None:
+        for key, value in zip(keys, values, strict=True):
+            self.list_add(key, value)
+
+    def list_get_many(self, keys: list[int]) -> list[list[int]]:
+        return [self.rows.get(key, []) for key in keys]
+
+    def convert(self, column: np.ndarray) -> list[int]:
+        return column.tolist()
+
+    def plain(self, operation: Operation, answer: Any) -> Any:
+        return answer
+
+    def fill(self, workload: Workload) -> None:
+        kind = workload.operation.kind
+        write = getattr(self, {"value": "value_put_many", "map": "map_put_many", "list": "list_add_many"}[kind])
+        for rows in workload.stored():
+            columns = (rows.keys, rows.user_keys, rows.values) if kind == "map" else (rows.keys, rows.values)
+            write(*(column.tolist() for column in columns))
+
+    def settle(self, workload: Workload) -> None:
+        pass
+
+    def end_round(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.rows.clear()

@@ -1,0 +1,192 @@
+"""The systems of every run: sfkv, sfkv under Flink's engine options, and the floor.
+
+What they have in common, and the peers too (peers.py): ``name``; a method for each operation that they offer, named like it;
+``convert(column)``, which makes of a NumPy column what a batch of theirs is; ``plain(operation, answer)``; ``fill(workload)``;
+``settle(workload)``, which leaves the state in table files, or in the memtable; ``end_round()`` and ``close()``.
+"""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import flink_options
+import sfkv
+from workload import ENTRIES_PER_KEY, FILL_ROWS, Operation, Rows, Settings, Workload
+
+try:
+    from _floor import Floor
+except ImportError:
+    Floor = None  # type: ignore[assignment]
+
+
+def memtable_bytes(workload: Workload) -> int:
+    """Room for the state and all rounds of writes in one memtable: rows have at most 32 bytes, and the list's links 64."""
+    rounds = workload.settings.rounds + 2 if workload.operation.writes else 0
+    return (workload.row_count + rounds * len(workload.asked)) * 128 + (16 << 20)
+
+
+def slot_bytes(workload: Workload) -> int:
+    """The slot's memory: as told, or as much as keeps all rows in the memtable; a third of it is for them."""
+    memory = workload.settings.memory_mb << 20
+    return max(memory, 4 * memtable_bytes(workload)) if workload.settings.state == "memtable" else memory
+
+
+def engine_options(workload: Workload) -> str:
+    if workload.settings.state != "memtable":
+        return ""
+    return f"write_buffer_size={memtable_bytes(workload)}"
+
+
+def check_place(name: str, folder: Path, settings: Settings) -> None:
+    """Refuses a state that is not where it should be read from."""
+    files = glob.glob(f"{folder}/*.sst")
+    lies = "files" if files else "memtable"
+    assert lies == settings.state, f"{name}: the state lies in {lies}"
+
+
+class SfkvSystem:
+    """sfkv through its public interface, batches as Arrow arrays."""
+
+    def __init__(self, name: str, folder: Path, workload: Workload) -> None:
+        self.name = name
+        self.folder = folder
+        self.kind = workload.operation.kind
+        self.memory_bytes = slot_bytes(workload)
+        self.engine_options = engine_options(workload)
+        self._open()
+
+    def _open(self) -> None:
+        backend = sfkv.EmbeddedRocksDBStateBackend()
+        slot = sfkv.Slot(self.memory_bytes)
+        changes = [self.engine_options] if self.engine_options else []
+        if self.name == "flink-options":
+            changes.insert(0, flink_options.text_for(slot))
+        backend._engine_options = ";".join(changes)
+        self.keyed = backend.open(self.folder, key=int, slot=slot)
+        try:
+            self._bind()
+        except BaseException:
+            self.keyed.close(discard=True)
+            raise
+
+    def _bind(self) -> None:
+        """Finds the state's methods once, so that a call costs what it costs a job."""
+        if self.kind == "value":
+            state = self.keyed.value_state("v", int)
+            calls = {"get": state.get, "put": state.put, "get_many": state.get_many, "put_many": state.put_many}
+            self.value_bundle = self._bundle
+        elif self.kind == "map":
+            state = self.keyed.map_state("v", int, int)
+            calls = {"get": state.get, "put": state.put, "items_many": state.items_many, "put_many": state.put_many}
+        else:
+            state = self.keyed.list_state("v", int)
+            calls = {"get": state.get, "add": state.add, "get_many": state.get_many, "add_many": state.add_many}
+        self.state = state
+        for name, call in calls.items():
+            setattr(self, f"{self.kind}_{name}", call)
+
+    def _bundle(self, keys: pa.Array) -> None:
+        with self.state.bundle(keys) as rows:
+            for key in rows:
+                rows[key] += 1
+
+    def convert(self, column: np.ndarray) -> pa.Array:
+        return pa.array(column)
+
+    def plain(self, operation: Operation, answer: Any) -> Any:
+        if not operation.many or answer is None:
+            return answer
+        return answer.to_pylist(maps_as_pydicts="strict") if operation.kind == "map" else answer.to_pylist()
+
+    def fill(self, workload: Workload, first_key: int = 0) -> None:
+        write = {"value": "value_put_many", "map": "map_put_many", "list": "list_add_many"}[self.kind]
+        columns = {"value": ("keys", "values"), "map": ("keys", "user_keys", "values"), "list": ("keys", "values")}[self.kind]
+        for rows in workload.stored(first_key):
+            getattr(self, write)(*(pa.array(getattr(rows, column)) for column in columns))
+
+    def settle(self, workload: Workload) -> None:
+        """Into one level of files, read by a store that was opened on them; or nothing, for the memtable."""
+        if workload.settings.state == "files":
+            self.keyed.close()
+            self._open()
+            self.keyed.compact()
+        check_place(self.name, self.folder, workload.settings)
+
+    def end_round(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.keyed.close(discard=True)
+
+
+class FloorSystem:
+    """The same rows in the same engine, by its fastest calls in one C++ loop, encoded and sorted beforehand (floor.h)."""
+
+    name = "floor"
+
+    def __init__(self, folder: Path, workload: Workload) -> None:
+        self.folder = folder
+        self.kind = workload.operation.kind
+        self.floor = Floor(folder, slot_bytes(workload), engine_options(workload))
+
+    def _prepare(self, rows: Rows, batch: int, columns: tuple[str, ...]) -> None:
+        user_keys = rows.user_keys if "user_keys" in columns else None
+        self.floor.prepare(self.kind, rows.keys, user_keys, rows.values, batch)
+
+    def fill(self, workload: Workload) -> None:
+        columns = ("keys", "user_keys") if self.kind == "map" else ("keys",)
+        for rows in workload.stored():
+            self._prepare(rows, FILL_ROWS, columns)
+            self.floor.merge_many() if self.kind == "list" else self.floor.put_many()
+
+    def settle(self, workload: Workload) -> None:
+        if workload.settings.state == "files":
+            self.floor.settle()
+        check_place(self.name, self.folder, workload.settings)
+
+    def prepare(self, workload: Workload) -> None:
+        self._prepare(workload.asked, workload.batch, workload.operation.columns)
+
+    def round(self, operation: Operation) -> None:
+        _, _, name = operation.name.partition("_")
+        if name == "bundle":
+            self.floor.get_many()
+            self.floor.put_many()
+        else:
+            getattr(self.floor, name.replace("add", "merge"))()
+
+    def check(self, workload: Workload, rows: Rows) -> None:
+        """It sums up what it reads; so sums are compared, before and after a write."""
+        operation = workload.operation
+        self._prepare(rows, workload.batch, operation.columns)
+        self.round(operation)
+        read = "items_many" if operation.name == "map_items_many" else "get_many" if operation.many else "get"
+        before = self.floor.sum
+        getattr(self.floor, read)()
+        grown = (self.floor.sum - before) % 2**64
+        assert grown == sum_after(workload, rows) % 2**64, f"floor: wrong answers of {operation.name}"
+
+    def end_round(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.floor = None
+
+
+def sum_after(workload: Workload, rows: Rows) -> int:
+    """What the floor's sum grows by when it reads these rows, after it has written them if the operation writes."""
+    operation = workload.operation
+    stored = workload.rows_of(rows.keys[rows.keys % 2 == 0])
+    if operation.name == "map_items_many":
+        return sum(stored.values.tolist()) + sum(stored.user_keys.tolist())
+    if operation.writes:
+        return sum(rows.values.tolist()) + (sum(stored.values.tolist()) if operation.kind == "list" else 0)
+    if operation.name == "map_get":
+        asked = rows.user_keys[rows.keys % 2 == 0] + ENTRIES_PER_KEY * np.arange(len(stored) // ENTRIES_PER_KEY)
+        return sum(stored.values[asked].tolist())
+    return sum(stored.values.tolist())

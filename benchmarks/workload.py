@@ -1,0 +1,160 @@
+"""What is measured: the operations, how much state they work on, and which keys they ask for. No system is known here.
+
+Keys are even numbers, so that the odd ones between them are absent and still lie inside every file's range. Values are
+scrambled row numbers: no two alike, nothing to compress. All draws have one fixed seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+SEED = 20130101
+ENTRIES_PER_KEY = 10  # as in flink-benchmarks
+VALUES_PER_LIST = 100
+FILL_ROWS = 65_536
+MANY_ROWS = 500_000  # what a round of batches asks for at most
+SINGLE_ROWS = 100_000  # what a round of single calls asks for, or one of batches below
+SMALL_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the states: what it is called with, and on which kind of state."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    writes: bool = False
+
+    @property
+    def many(self) -> bool:
+        return self.name.endswith(("many", "bundle"))
+
+
+OPERATIONS = {
+    operation.name: operation
+    for operation in (
+        Operation("value_get", "value", ("keys",)),
+        Operation("value_put", "value", ("keys", "values"), writes=True),
+        Operation("value_get_many", "value", ("keys",)),
+        Operation("value_put_many", "value", ("keys", "values"), writes=True),
+        Operation("value_bundle", "value", ("keys",), writes=True),
+        Operation("map_get", "map", ("keys", "user_keys")),
+        Operation("map_put", "map", ("keys", "user_keys", "values"), writes=True),
+        Operation("map_items_many", "map", ("keys",)),
+        Operation("map_put_many", "map", ("keys", "user_keys", "values"), writes=True),
+        Operation("list_add", "list", ("keys", "values"), writes=True),
+        Operation("list_get", "list", ("keys",)),
+        Operation("list_add_many", "list", ("keys", "values"), writes=True),
+        Operation("list_get_many", "list", ("keys",)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sizes of a run. ``keys`` are rows: a state of maps or lists has fewer keys, so that its rows are about as many."""
+
+    keys: int = 500_000
+    batch: int = 16_384
+    draw: str = "unique"  # or zipf, missing
+    skew: float = 1.1
+    state: str = "files"  # or memtable
+    memory_mb: int = 128
+    rounds: int = 5
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a state as columns; what an operation does not need stands there all the same."""
+
+    keys: np.ndarray
+    user_keys: np.ndarray
+    values: np.ndarray
+
+    def part(self, begin: int, end: int) -> Rows:
+        return Rows(self.keys[begin:end], self.user_keys[begin:end], self.values[begin:end])
+
+    def columns(self, operation: Operation) -> tuple[np.ndarray, ...]:
+        return tuple(getattr(self, name) for name in operation.columns)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def scramble(numbers: np.ndarray) -> np.ndarray:
+    """Distinct numbers of 62 bits for distinct ones (splitmix64's finish), so that adding to them stays in an int64."""
+    x = numbers.astype("u8")
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(2)).astype("i8")
+
+
+def draw_numbers(draw: str, limit: int, count: int, skew: float) -> np.ndarray:
+    """``count`` numbers below ``limit`` in a random order: each once before any twice, or by a truncated Zipf law."""
+    rng = np.random.default_rng(SEED)
+    if draw == "zipf":
+        weights = np.cumsum(1 / np.arange(1, limit + 1) ** skew)
+        ranks = np.searchsorted(weights / weights[-1], rng.random(count))
+        return rng.permutation(limit)[np.minimum(ranks, limit - 1)]
+    rounds = -(-count // limit)
+    return np.concatenate([rng.permutation(limit) for _ in range(rounds)])[:count]
+
+
+def draw_keys(settings: Settings, limit: int, count: int) -> np.ndarray:
+    """Keys to ask a state of ``limit`` keys for: stored ones, or for the draw "missing" the odd ones between them."""
+    numbers = draw_numbers(settings.draw, limit, count, settings.skew)
+    return (2 * numbers + (settings.draw == "missing")).astype("i8")
+
+
+class Workload:
+    """An operation on a state of some size: the rows that are stored beforehand, and those that it is called with."""
+
+    def __init__(self, operation: Operation, settings: Settings) -> None:
+        if operation.writes and settings.draw == "missing":
+            raise ValueError(f"{operation.name} writes, and what it writes is not missing: draw unique or zipf")
+        self.operation = operation
+        self.settings = settings
+        self.rows_per_key = 1
+        if operation.kind == "map":
+            self.rows_per_key = ENTRIES_PER_KEY
+        elif operation.name.startswith("list_get"):
+            self.rows_per_key = VALUES_PER_LIST
+        self.key_count = max(1, settings.keys // self.rows_per_key)
+        self.row_count = self.key_count * self.rows_per_key
+        self.batch = settings.batch if operation.many else 0
+        self.asked = self._draw()
+
+    def _draw(self) -> Rows:
+        """The rows that a round asks for. Entries of maps are drawn one by one, so that keys repeat as entries do."""
+        by_entry = "user_keys" in self.operation.columns
+        limit = self.row_count if by_entry else self.key_count
+        count = min(limit, MANY_ROWS if self.batch >= SMALL_BATCH else SINGLE_ROWS)
+        if not by_entry:
+            keys = draw_keys(self.settings, limit, count)
+            return Rows(keys, np.zeros_like(keys), scramble(keys + (1 << 40)))
+        numbers = draw_keys(self.settings, limit, count)  # of entries, doubled
+        missing = numbers & 1
+        numbers = numbers >> 1
+        keys = 2 * (numbers // ENTRIES_PER_KEY) + missing
+        return Rows(keys, numbers % ENTRIES_PER_KEY, scramble(numbers + (1 << 40)))
+
+    def stored(self, first_key: int = 0) -> Iterator[Rows]:
+        """The rows that are stored, by key, in parts; those of one key lie in one part."""
+        keys_per_part = max(1, FILL_ROWS // self.rows_per_key)
+        for first in range(first_key, self.key_count, keys_per_part):
+            keys = np.arange(first, min(first + keys_per_part, self.key_count), dtype="i8")
+            yield self.rows_of(2 * keys)
+
+    def rows_of(self, keys: np.ndarray) -> Rows:
+        """The rows that are stored of even keys, in their order."""
+        user_keys = np.tile(np.arange(self.rows_per_key, dtype="i8"), len(keys))
+        repeated = np.repeat(keys, self.rows_per_key)
+        return Rows(repeated, user_keys, scramble((repeated >> 1) * self.rows_per_key + user_keys))
+
+    def batches(self) -> list[Rows]:
+        size = self.batch or len(self.asked)
+        return [self.asked.part(begin, begin + size) for begin in range(0, len(self.asked), size)]
