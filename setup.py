@@ -3,8 +3,8 @@
 tuned   the RocksDB that `make engine` built, linked statically with hidden symbols; taken where there is one
 system  the distribution's librocksdb, found by pkg-config
 
-SFKV_ENGINE=tuned|system forces one. SFKV_DEBUG=1 checks preconditions. SFKV_FLOOR=1 builds the benchmarks' floor too, SFKV_FAULTS=1
-the file system of the fault tests.
+SFKV_ENGINE=tuned|system forces one. SFKV_DEBUG=1 checks preconditions. SFKV_FLOOR=1 builds the benchmarks' floor too, and
+SFKV_FAULTS=1 the file system of the fault tests.
 """
 
 import json

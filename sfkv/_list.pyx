@@ -10,12 +10,12 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._cells cimport string_view
+from sfkv._cells cimport Cell, string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._engine cimport CCall
 from sfkv._rows cimport ArrowArray, ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, check_lengths, kMaxValueBytes
 from sfkv._status cimport CStatus, check, failure
-from sfkv._tables cimport CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, EncodeElementHead, TakeElement
+from sfkv._tables cimport CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, EncodeElementHead, TakeElement, UniformWidth
 
 
 @cython.final
@@ -23,9 +23,11 @@ cdef class ListTable:
     """The rows of a list state."""
     cdef Table table
     cdef CAppendGuard guard
+    cdef size_t width          # of the elements, if they are cells of one width; else 0
 
     def __cinit__(self, Table table not None):
         self.table = table
+        self.width = UniformWidth(table.values.codec) if table.values.loads is None else 0
 
     # --- One key.
 
@@ -37,13 +39,35 @@ cdef class ListTable:
         self.table.encode_key(key, &encoded, "get")
         if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
             return []
+        if self.width != 0:
+            return self.decode_cells(&row)
         rest = string_view(row.data(), row.size())
         values = []
         while TakeElement(&rest, &element):
             values.append(self.table.values.decode(element))
         if rest.size() != 0:
-            raise failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.table.context, "get")
+            raise self.damaged()
         return values
+
+    cdef list decode_cells(self, CByteBuffer* row):
+        """The elements of a list of cells, each behind its width."""
+        cdef size_t step = 1 + self.width
+        cdef const char* at = row.data()
+        cdef Cell cell = <Cell>self.table.values.cells[0]
+        cdef Py_ssize_t count = row.size() // step
+        cdef Py_ssize_t i
+        cdef list values = [None] * count
+        if row.size() % step != 0:
+            raise self.damaged()
+        for i in range(count):
+            if <size_t>at[0] != self.width:
+                raise self.damaged()
+            values[i] = cell.load(at + 1)
+            at += step
+        return values
+
+    cdef object damaged(self):
+        return failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.table.context, "get")
 
     cdef int encode(self, object values, CByteBuffer* out, str operation) except -1:
         """Appends elements to `out`."""

@@ -87,6 +87,7 @@ cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
     char* EncodeOrderedText "sfkv::EncodeOrdered"(char* at, string_view text)
     size_t OrderedBytes(string_view text)
     void DecodeOrdered(CellType type, const char* from_, char* cell)
+    bint IsOrdered(CellType type, const char* from_)
     bint ParseOrdered(const char** at, const char* end, string* text) except +
 
     cdef cppclass CKeyCodec "sfkv::KeyCodec":

@@ -18,6 +18,9 @@ from sfkv._columns import ColumnReader
 from sfkv._cells cimport Cell
 from sfkv._status cimport check, failure
 
+cdef str NO_KEY = "Corruption: a stored key does not have the form of its schema: restore the store from a snapshot"
+
+
 cdef string_view view(bytes data):
     """Looks at bytes; at nothing if there are none. They must outlive the view."""
     if data is None:
@@ -165,19 +168,23 @@ cdef class KeyRows:
         cdef list values = []
         for i in range(len(self.cells)):
             cell = <Cell>self.cells[i]
-            if cell.nullable and at < end:
+            if cell.nullable:
+                if at == end or <unsigned char>at[0] > 1:
+                    raise _errors.CorruptionError(NO_KEY)
                 at += 1
                 if at[-1] == 0:
                     values.append(None)
                     continue
-            if cell.width != 0 and <size_t>(end - at) >= cell.width:
+            if cell.width != 0 and <size_t>(end - at) >= cell.width and IsOrdered(cell.type, at):
                 DecodeOrdered(cell.type, at, native)
                 values.append(cell.load(native))
                 at += cell.width
             elif cell.width == 0 and at < end and ParseOrdered(&at, end, &text):
                 values.append(cell.load_text(text.data(), text.size()))
             else:
-                raise _errors.CorruptionError("Corruption: a stored key does not have the form of its schema")
+                raise _errors.CorruptionError(NO_KEY)
+        if at != end:
+            raise _errors.CorruptionError(NO_KEY)
         return tuple(values) if self.is_record else values[0]
 
 

@@ -19,6 +19,7 @@ cdef class Table:
     cdef KeyRows user_keys     # of maps; else the keys, which are not looked at
     cdef ValueRows values
     cdef Context context
+    cdef Context user_context  # the same for a user key
     cdef int refuse_dropped(self, str operation) except -1
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1

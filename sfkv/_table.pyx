@@ -59,6 +59,7 @@ cdef class Table:
             key_columns=[column.name for column in keys.schema.columns],
             value_columns=[column.name for column in values.schema.columns],
         )
+        self.user_context = Context(store.path, state, [column.name for column in self.user_keys.schema.columns])
 
     # --- One key.
 
@@ -86,10 +87,8 @@ cdef class Table:
     cdef int encode_pair(self, object key, object user_key, CByteBuffer* out, str operation) except -1:
         """Encodes a key and, behind it, a user key."""
         cdef int32_t unused = 0
-        cdef Context context = Context(
-            self.context.path, self.context.state, [column.name for column in self.user_keys.schema.columns])
         self.encode_key(key, out, operation)
-        self.user_keys.encode(user_key, out, &unused, context, operation)
+        self.user_keys.encode(user_key, out, &unused, self.user_context, operation)
         if out.size() - kKeyHeaderBytes > kMaxKeyRowBytes:
             check(CKeyBatch.KeyTooLong(out.size() - kKeyHeaderBytes, -1), self.context, operation, "key")
         return 0

@@ -17,6 +17,7 @@ cdef extern from "sfkv/list_codec.h" namespace "sfkv" nogil:
     size_t ElementBytes(size_t row_bytes)
     char* EncodeElementHead(char* at, size_t row_bytes)
     cbool TakeElement(string_view* list, string_view* row)
+    size_t UniformWidth(const CValueCodec& codec)
 
     cdef cppclass CListView "sfkv::ListView":
         CListView()

@@ -1,4 +1,4 @@
-// A growable run of bytes that is not initialised and can give its memory away.
+// A growable run of bytes that is not initialised and can give its memory away. A few bytes need no memory of their own.
 //
 // std::string would clear what is about to be overwritten, and cannot hand its memory to an Arrow array.
 #pragma once
@@ -6,19 +6,21 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <utility>
 
 namespace sfkv {
 
 class ByteBuffer {
  public:
   ByteBuffer() = default;
-  ~ByteBuffer() { std::free(data_); }
+  ~ByteBuffer() { FreeMemory(); }
   ByteBuffer(const ByteBuffer&) = delete;
   ByteBuffer& operator=(const ByteBuffer&) = delete;
-  ByteBuffer(ByteBuffer&& other) noexcept { Swap(other); }
+  ByteBuffer(ByteBuffer&& other) noexcept { Take(other); }
   ByteBuffer& operator=(ByteBuffer&& other) noexcept {
-    Swap(other);
+    if (this != &other) {
+      FreeMemory();
+      Take(other);
+    }
     return *this;
   }
 
@@ -54,32 +56,45 @@ class ByteBuffer {
 
   // Gives the memory to the caller, who frees it by std::free. Never null, so that Arrow readers may touch it.
   char* Release() {
-    if (data_ == nullptr) Grow(1);
+    if (data_ == few_) Grow(kFewBytes + 1);
     char* data = data_;
-    data_ = nullptr;
-    size_ = capacity_ = 0;
+    BeEmpty();
     return data;
   }
 
  private:
+  static constexpr size_t kFewBytes = 64;
+
   void Grow(size_t needed) {
-    size_t capacity = capacity_ < 64 ? 64 : capacity_ + capacity_ / 2;
+    size_t capacity = capacity_ + capacity_ / 2;
     if (capacity < needed) capacity = needed;
-    char* data = static_cast<char*>(std::realloc(data_, capacity));
+    char* data = static_cast<char*>(std::realloc(data_ == few_ ? nullptr : data_, capacity));
     if (data == nullptr) throw std::bad_alloc();
+    if (data_ == few_) std::memcpy(data, few_, size_);
     data_ = data;
     capacity_ = capacity;
   }
 
-  void Swap(ByteBuffer& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(capacity_, other.capacity_);
+  void FreeMemory() {
+    if (data_ != few_) std::free(data_);
+  }
+  void BeEmpty() {
+    data_ = few_;
+    size_ = 0;
+    capacity_ = kFewBytes;
+  }
+  void Take(ByteBuffer& other) noexcept {
+    data_ = other.data_ == other.few_ ? few_ : other.data_;
+    size_ = other.size_;
+    capacity_ = other.capacity_;
+    if (data_ == few_) std::memcpy(few_, other.few_, size_);
+    other.BeEmpty();
   }
 
-  char* data_ = nullptr;
+  char* data_ = few_;
   size_t size_ = 0;
-  size_t capacity_ = 0;
+  size_t capacity_ = kFewBytes;
+  char few_[kFewBytes];
 };
 
 }  // namespace sfkv

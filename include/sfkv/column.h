@@ -213,6 +213,7 @@ class ValidityBuilder {
     bits_.AppendZeros(static_cast<size_t>((length + 7) / 8));
   }
   void Set(int64_t i) { SetBit(reinterpret_cast<uint8_t*>(bits_.data()), i); }
+  void SetAll() { std::memset(bits_.data(), 0xFF, bits_.size()); }
 
   int64_t CountNulls(int64_t length) const {
     int64_t present = 0;
@@ -250,6 +251,12 @@ class ColumnBuilder {
     } else {
       std::memcpy(cells_.data() + static_cast<size_t>(i) * width_, cell, width_);
     }
+  }
+
+  // Makes every row present, and gives their cells to be written. REQUIRES: the type has a width, and is not kBool.
+  char* SetAllFixed() {
+    validity_.SetAll();
+    return cells_.data();
   }
 
   // REQUIRES: the type has no width.

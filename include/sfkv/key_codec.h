@@ -235,15 +235,6 @@ class KeyCodec {
     return bytes;
   }
 
-  // How many bytes the key row at the beginning of "bytes" takes; 0 if there is none.
-  size_t FrontBytes(std::string_view bytes) const {
-    std::string_view rest = bytes;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      if (!TakeCell(c, &rest)) return 0;
-    }
-    return bytes.size() - rest.size();
-  }
-
  private:
   // Takes the next column's ordered cell off the front of "bytes": null data for a null, nothing if the bytes are malformed.
   std::optional<std::string_view> TakeCell(size_t column, std::string_view* bytes) const {

@@ -120,22 +120,54 @@ inline Status FinishValues(const ValueCodec& codec, std::vector<ColumnBuilder>* 
   return codec.is_record() ? FinishRecord(builders, length, present, out) : (*builders)[0].Finish(length, out);
 }
 
+// Whether all elements are cells of one width, so that a list is a run of them, each behind the same head.
+inline size_t UniformWidth(const ValueCodec& codec) {
+  const Column& column = codec.columns()[0];
+  const bool uniform = !codec.is_record() && !column.nullable && column.type != CellType::kBool;
+  return uniform ? CellBytes(column.type) : 0;
+}
+
+// Copies the cells of a list of such. False if it is none.
+template <size_t kWidth>
+bool CopyCells(std::string_view list, char* cells) {
+  bool right = list.size() % (1 + kWidth) == 0;
+  for (size_t at = 0; right && at < list.size(); at += 1 + kWidth, cells += kWidth) {
+    right = list[at] == static_cast<char>(kWidth);
+    std::memcpy(cells, list.data() + at + 1, kWidth);
+  }
+  return right;
+}
+inline bool CopyCells(size_t width, std::string_view list, char* cells) {
+  return width == 8 ? CopyCells<8>(list, cells) : width == 4 ? CopyCells<4>(list, cells)
+         : width == 2 ? CopyCells<2>(list, cells) : CopyCells<1>(list, cells);
+}
+
+inline Status NoList(int64_t i) {
+  return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
+}
+
 // Makes an array of "count" lists; list_of(i) is the i-th one's row, empty for a key without one.
 template <typename ListOf>
 Status BuildLists(int64_t count, const ValueCodec& codec, ListOf&& list_of, ArrowArray* out) {
+  const size_t width = UniformWidth(codec);
   int64_t elements = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t more = CountElements(list_of(i));
-    if (more < 0) return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
+    const int64_t more = width != 0 ? static_cast<int64_t>(list_of(i).size() / (1 + width)) : CountElements(list_of(i));
+    if (more < 0) return NoList(i);
     elements += more;
   }
   SFKV_RETURN_IF_ERROR(NestedBuilder::CheckCount(elements));
   std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), elements);
   NestedBuilder lists(count);
+  char* cells = width == 0 || elements == 0 ? nullptr : builders[0].SetAllFixed();
   int64_t at = 0;
   for (int64_t i = 0; i < count; ++i) {
     std::string_view list = list_of(i), row;
-    while (TakeElement(&list, &row)) {
+    if (width != 0) {
+      if (!CopyCells(width, list, cells + width * static_cast<size_t>(at))) return NoList(i);
+      at += static_cast<int64_t>(list.size() / (1 + width));
+    }
+    while (width == 0 && TakeElement(&list, &row)) {
       if (!codec.ParseRow(row, at++, &builders)) {
         return Status(Code::kCorruption, "Corruption: a stored element does not have the form of its schema: restore the store from a snapshot", i);
       }

@@ -43,7 +43,7 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   options.write_buffer_size = std::clamp<size_t>(slot.write_buffer_bytes() / 2, size_t{256} << 10, size_t{32} << 20);
   options.max_write_buffer_number = 2;
   options.memtable_whole_key_filtering = true;      // reads skip a memtable that lacks the key: a quarter off mixed reads
-  options.memtable_prefix_bloom_size_ratio = 0.05;
+  options.memtable_prefix_bloom_size_ratio = 0.02;  // larger than the L2 cache, it costs writes more than it saves reads
   options.allow_concurrent_memtable_write = false;  // a backend has one writer
 
   // Files.

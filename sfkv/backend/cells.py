@@ -51,7 +51,7 @@ class Cells:
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a cell, or ``default`` where there is none."""
         stored = self._read(name)
-        return default if stored is None else _decode(name, stored)
+        return default if stored is None else _decode(stored)
 
     def delete(self, name: str) -> None:
         """Removes a cell, if it is there."""
@@ -71,7 +71,7 @@ class Cells:
         stored = self._read(name)
         if stored is None:
             raise KeyError(name)
-        return _decode(name, stored)
+        return _decode(stored)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the cells, sorted."""
@@ -83,7 +83,12 @@ class Cells:
 
     def _read(self, name: str) -> bytes | None:
         row = _row(name)
-        return self._store.read_range(row, row + b"\0").get(row)
+        stored = self._store.read_range(row, row + b"\0").get(row)
+        if stored is not None and not _is_cell(stored):
+            raise CorruptionError(
+                f"Corruption: the cell {name!r} does not have the form of one: restore the store from a snapshot"
+            )
+        return stored
 
 
 def _row(name: str) -> bytes:
@@ -103,10 +108,14 @@ def _encode(name: str, value: Any) -> tuple[int, bytes]:
     raise SchemaError(f"cell {name!r}: {value!r} is no int of 64 bits, float or bytes")
 
 
-def _decode(name: str, stored: bytes) -> Any:
+def _is_cell(stored: bytes) -> bool:
+    return (
+        len(stored) >= 2
+        and stored[0] < len(_RULES)
+        and (stored[1] == _BYTES or (stored[1] in (_INT, _FLOAT) and len(stored) == 10))
+    )
+
+
+def _decode(stored: bytes) -> Any:
     payload = stored[2:]
-    if len(stored) >= 2 and stored[1] == _BYTES:
-        return payload
-    if len(payload) != 8 or stored[1] not in (_INT, _FLOAT):
-        raise CorruptionError(f"Corruption: the cell {name!r} does not have the form of one")
-    return struct.unpack("<q" if stored[1] == _INT else "<d", payload)[0]
+    return payload if stored[1] == _BYTES else struct.unpack("<q" if stored[1] == _INT else "<d", payload)[0]

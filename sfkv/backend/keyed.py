@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from sfkv import _batch, _core, _table
+from sfkv._descriptions import UNREADABLE, read_table
 from sfkv._errors import ClosedError, ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema, describe_text
@@ -269,6 +270,7 @@ class KeyedStateBackend:
         describe_metadata(metadata)
         if self._store.closed:
             raise ClosedError("the backend is closed", operation="snapshot", path=self.path)
+        _batch.refuse(self._store, "snapshot")
         started = time.monotonic()
         folder = local.prepare_folder(storage, id)
         begun = Snapshot(
@@ -347,8 +349,10 @@ class KeyedStateBackend:
         store = getattr(self, "_store", None)
         if store is None or store.closed:
             return
-        warnings.warn(f"{self!r} was not closed: use it in a with statement", ResourceWarning, stacklevel=2, source=self)
-        self.close()
+        try:
+            warnings.warn(f"{self!r} was not closed: use it in a with statement", ResourceWarning, stacklevel=2, source=self)
+        finally:  # where warnings are errors, too
+            self.close()
 
     def __reduce__(self) -> Any:
         raise TypeError("a backend belongs to one process: pass its path, and open or restore it there")
@@ -374,8 +378,8 @@ def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
     for key, row in store.reserved_rows().items():
         if key.startswith(_core.TABLE_ROWS):
             try:
-                tables[key[len(_core.TABLE_ROWS)]] = msgspec.json.decode(row)
-            except (IndexError, msgspec.DecodeError) as error:
+                tables[key[len(_core.TABLE_ROWS)]] = read_table(row)
+            except (IndexError, *UNREADABLE) as error:
                 raise CorruptionError(
                     f"Corruption: the registry of {store.path} cannot be read: {error}", path=store.path
                 ) from error

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from sfkv import _batch, _core
+from sfkv._descriptions import UNREADABLE, read_operator
 from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError, StorageError
 from sfkv._types import KeySchema
 from sfkv.backend.keyed import KeyedStateBackend
@@ -108,7 +109,7 @@ class EmbeddedRocksDBStateBackend:
         snapshot = read_manifest(several[0])
         schema = KeySchema.parse(snapshot.key)
         if key is not None:
-            _compare_keys(schema.describe(), KeySchema.of(key), str(snapshot.path))
+            _compare_keys(schema, KeySchema.of(key), str(snapshot.path))
         if key_groups is not None:
             _compare_ranges(snapshot.key_groups, key_groups, str(snapshot.path))
         restore_files(snapshot, Path(path))
@@ -166,7 +167,9 @@ def _agree(
     row = store.reserved_rows().get(_core.STORE_ROW)
     if row is None:
         if key is None:
-            raise ConfigError(f"{store.path} does not know its keys, because who made it ended at once: pass key=, such as key=str")
+            raise ConfigError(
+                f"{store.path} does not know its keys, because who made it ended at once: pass key=, such as key=str"
+            )
         max_parallelism = max_parallelism or _DEFAULT_MAX_PARALLELISM
         first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
         description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}
@@ -174,24 +177,22 @@ def _agree(
         store.own(max_parallelism, first, last)
         return key
     try:
-        stored = msgspec.json.decode(row)
-        first, last = stored["key_groups"]
-        schema = KeySchema.parse(stored["key"])
-    except (KeyError, ValueError, msgspec.DecodeError) as error:
+        stored = read_operator(row)
+    except UNREADABLE as error:
         raise CorruptionError(f"Corruption: {store.path} does not describe itself: {error}", path=store.path) from error
     if key is not None:
-        _compare_keys(stored["key"], key, store.path)
-    if max_parallelism not in (None, stored["max_parallelism"]):
+        _compare_keys(stored.key_schema, key, store.path)
+    if max_parallelism not in (None, stored.max_parallelism):
         raise FormatError(
-            f"{store.path} has max_parallelism={stored['max_parallelism']}, and was asked for with {max_parallelism}: "
+            f"{store.path} has max_parallelism={stored.max_parallelism}, and was asked for with {max_parallelism}: "
             "it can never change",
             path=store.path,
             code="max_parallelism",
         )
     if key_groups is not None:
-        _compare_ranges((first, last), key_groups, store.path)
-    store.own(stored["max_parallelism"], first, last)
-    return schema
+        _compare_ranges(stored.key_groups, key_groups, store.path)
+    store.own(stored.max_parallelism, *stored.key_groups)
+    return stored.key_schema
 
 
 def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int, int]:
@@ -206,11 +207,10 @@ def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int
     )
 
 
-def _compare_keys(stored: dict[str, Any], wanted: KeySchema, path: str) -> None:
-    if stored != wanted.describe():
+def _compare_keys(stored: KeySchema, wanted: KeySchema, path: str) -> None:
+    if stored.describe() != wanted.describe():
         raise SchemaError(
-            f"{path} has keys of {KeySchema.parse(stored)}, and was asked for with {wanted}: open it with the stored type",
-            path=path,
+            f"{path} has keys of {stored}, and was asked for with {wanted}: open it with the stored type", path=path
         )
 
 

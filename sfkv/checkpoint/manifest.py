@@ -11,12 +11,12 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
+from sfkv._descriptions import UNREADABLE, Operator, Table
 from sfkv._errors import CheckpointError, CorruptionError, FormatError
-from sfkv._types import KeySchema
 from sfkv.checkpoint.metadata import Metadata, describe_metadata, parse_metadata
 
 MANIFEST_NAME = "SNAPSHOT"
@@ -77,44 +77,14 @@ class Snapshot:
         return os.fspath(self.path)
 
 
-# --- The shape of the JSON. Members that are not named here are passed over.
+class _StoredTable(Table):
+    id: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
 
 
-class _Column(msgspec.Struct):
-    name: str
-    type: str
-    nullable: bool
-
-
-class _Key(msgspec.Struct):
-    columns: Annotated[list[_Column], msgspec.Meta(min_length=1, max_length=1024)]
-    record: bool
-    hash: str
-
-
-class _Value(msgspec.Struct):
-    columns: Annotated[list[_Column], msgspec.Meta(min_length=1, max_length=1024)]
-    record: bool
-    serializer: str | None
-
-
-class _Table(msgspec.Struct):
-    id: Annotated[int, msgspec.Meta(ge=0, le=255)]
-    name: str
-    kind: Literal["value", "list", "map", "payloads"]
-    value: _Value
-    ttl: Any
-    user_key: _Key | msgspec.UnsetType = msgspec.UNSET
-    dropping: bool | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Manifest(msgspec.Struct):
+class _Manifest(Operator, kw_only=True):
     id: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
     created_ms: int
-    key: _Key
-    max_parallelism: Annotated[int, msgspec.Meta(ge=1, le=32768)]
-    key_groups: tuple[int, int]
-    tables: list[_Table]
+    tables: list[_StoredTable]
     metadata: Metadata
     files: tuple[SnapshotFile, ...]
 
@@ -162,11 +132,7 @@ def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
     body = _check_head(path, text)
     try:
         stored = _decode(body)
-        key = _parse_key(stored.key)
-        first, last = stored.key_groups
-        if not 0 <= first <= last < stored.max_parallelism:
-            raise ValueError(f"the key groups {first} to {last} are not among {stored.max_parallelism}")
-    except (ValueError, TypeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise CorruptionError(
             f"Corruption: {path} does not describe a snapshot: {error}: restore another snapshot", path=str(path)
         ) from error
@@ -174,9 +140,9 @@ def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
         id=stored.id,
         path=Path(directory),
         files=stored.files,
-        key=key,
+        key=stored.key_schema.describe(),
         max_parallelism=stored.max_parallelism,
-        key_groups=(first, last),
+        key_groups=stored.key_groups,
         tables=tuple(msgspec.to_builtins(table) for table in stored.tables),
         metadata=parse_metadata(stored.metadata, str(path)),
         created_ms=stored.created_ms,
@@ -199,18 +165,6 @@ def _check_head(path: Path, text: bytes) -> bytes:
     if words[4:] != [b"crc32", f"{zlib.crc32(body):08x}".encode()]:
         raise CorruptionError(f"Corruption: {path} was torn or altered: restore another snapshot", path=str(path))
     return body
-
-
-def _parse_key(stored: _Key) -> dict[str, Any]:
-    """The description of a key's schema, which can be parsed."""
-    described: dict[str, Any] = msgspec.to_builtins(stored)
-    try:
-        schema = KeySchema.parse(described)
-    except KeyError as error:
-        raise ValueError(f"the key has a column of the type {error}") from error
-    if schema.describe() != described or not (stored.record or len(stored.columns) == 1):
-        raise ValueError(f"the key {described} contradicts itself")
-    return described
 
 
 def check_files(snapshot: Snapshot, checksums: Sequence[tuple[int, str]]) -> None:

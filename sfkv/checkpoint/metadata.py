@@ -6,13 +6,11 @@ from typing import Any
 
 import msgspec
 
+from sfkv._descriptions import UNREADABLE
 from sfkv._errors import CorruptionError, SchemaError
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
-
-# What bytes that are no msgpack raise; RecursionError where they nest too deeply.
-_UNREADABLE = (ValueError, TypeError, RecursionError)
 
 
 def encode_offset(offset: Any) -> bytes | None:
@@ -35,7 +33,7 @@ def decode_offset(stored: bytes | None, path: str) -> Any:
         return None
     try:
         return _decode(stored)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CorruptionError(
             f"Corruption: the source offset in {path} cannot be read: {error}: restore the store from a snapshot", path=path
         ) from error
@@ -73,7 +71,7 @@ def parse_metadata(description: Metadata, path: str) -> Any:
         return description.json
     try:
         return _decode(description.msgpack)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CorruptionError(
             f"Corruption: the metadata in {path} cannot be read: {error}: restore another snapshot", path=path
         ) from error

@@ -28,6 +28,8 @@ class MapState:
         self._key = key
         self._user_key = user_key
         self._value = value
+        self.get = self._maps.get  # type: ignore[method-assign]  # as in ValueState
+        self.put = self._maps.put  # type: ignore[method-assign]
 
     @property
     def name(self) -> str:

@@ -223,3 +223,9 @@ def test_after_a_kill_all_states_of_a_batch_agree(tmp_path, run_python):
             assert lists.get(key) == numbers
             assert list(maps[key]) == numbers
     assert os.path.exists(tmp_path / "store")
+
+
+def test_a_snapshot_inside_a_batch_is_refused_and_leaves_nothing(keyed, tmp_path):
+    with keyed.batch(), pytest.raises(sfkv.UsageError, match="inside a batch"):
+        keyed.snapshot(1, tmp_path / "snapshots")
+    assert not (tmp_path / "snapshots").exists()

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 import sfkv
+from sfkv import _batch, _core
 
 
 def test_cells_come_back_with_type_and_rule(keyed, tmp_path):
@@ -180,3 +181,29 @@ def test_a_drop_that_was_killed_half_way_ends_at_the_next_opening(tmp_path, run_
         assert keyed.value_state("gone", int).scan().to_arrow().num_rows == 0
         assert keyed.value_state("kept", int).scan().to_arrow().num_rows == 1000
     assert os.path.exists(tmp_path / "store")
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0", b"\x09\0" + bytes(8), b"\0\x09" + bytes(8), b"\0\0" + bytes(7)])
+def test_a_damaged_cell_is_corruption(keyed, damaged):
+    keyed.cells.set("n", 1)
+    _batch.write_rows(keyed._store, {_core.CELL_ROWS + b"n": damaged}, "test")
+    for look in (lambda: keyed.cells.get("n"), lambda: keyed.cells.rule("n"), lambda: keyed.cells.set("n", 2)):
+        with pytest.raises(sfkv.CorruptionError, match="'n'"):
+            look()
+
+
+@pytest.mark.parametrize("row", [b"", b"[]", b"{}", b'{"name": 1}', b"[" * 100_000])
+def test_a_damaged_registry_is_corruption(tmp_path, row):
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        keyed.value_state("v", int)
+        _batch.write_rows(keyed._store, {_core.TABLE_ROWS + b"\0": row}, "test")
+    with pytest.raises(sfkv.CorruptionError, match="registry"):
+        sfkv.open(tmp_path / "s")
+
+
+@pytest.mark.parametrize("row", [b"", b"[]", b'{"key": {}, "max_parallelism": 1, "key_groups": [0, 0]}', b"[" * 100_000])
+def test_a_store_that_does_not_describe_itself_is_corrupt(tmp_path, row):
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        _batch.write_rows(keyed._store, {_core.STORE_ROW: row}, "test")
+    with pytest.raises(sfkv.CorruptionError, match="describe itself"):
+        sfkv.open(tmp_path / "s")

@@ -1,0 +1,76 @@
+"""The shape of what stores and snapshots say of themselves in JSON. FORMAT.md sections 5 and 6.
+
+Members that are not named here are passed over. What does not fit raises one of ``UNREADABLE``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from sfkv._types import KeySchema
+
+# What bytes raise that are no JSON or msgpack, or have another shape; RecursionError where they nest too deeply.
+UNREADABLE = (ValueError, TypeError, RecursionError)
+
+
+class Column(msgspec.Struct):
+    name: str
+    type: str
+    nullable: bool
+
+
+class Key(msgspec.Struct):
+    columns: Annotated[list[Column], msgspec.Meta(min_length=1, max_length=1024)]
+    record: bool
+    hash: str
+
+
+class Value(msgspec.Struct):
+    columns: Annotated[list[Column], msgspec.Meta(min_length=1, max_length=1024)]
+    record: bool
+    serializer: str | None
+
+
+class Table(msgspec.Struct):
+    name: str
+    kind: Literal["value", "list", "map", "payloads"]
+    value: Value
+    ttl: Any
+    user_key: Key | msgspec.UnsetType = msgspec.UNSET
+    dropping: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class Operator(msgspec.Struct):
+    """What never changes in the life of a store."""
+
+    key: Key
+    max_parallelism: Annotated[int, msgspec.Meta(ge=1, le=32768)]
+    key_groups: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        first, last = self.key_groups
+        if not 0 <= first <= last < self.max_parallelism:
+            raise ValueError(f"the key groups {first} to {last} are not among {self.max_parallelism}")
+        described = msgspec.to_builtins(self.key)
+        try:
+            schema = KeySchema.parse(described)
+        except KeyError as error:
+            raise ValueError(f"the key has a column of the type {error}") from error
+        if schema.describe() != described or not (self.key.record or len(self.key.columns) == 1):
+            raise ValueError(f"the key {described} contradicts itself")
+
+    @property
+    def key_schema(self) -> KeySchema:
+        return KeySchema.parse(msgspec.to_builtins(self.key))
+
+
+read_operator = msgspec.json.Decoder(Operator).decode
+
+
+def read_table(row: bytes) -> dict[str, Any]:
+    """The description of a state, as it was stored."""
+    msgspec.json.decode(row, type=Table)
+    stored: dict[str, Any] = msgspec.json.decode(row)
+    return stored
