@@ -40,17 +40,19 @@ cdef class ListTable:
         if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
             return []
         if self.width != 0:
-            return self.decode_cells(&row)
+            values = self.decode_cells(&row)
+            if values is not None:
+                return values
         rest = string_view(row.data(), row.size())
         values = []
         while TakeElement(&rest, &element):
             values.append(self.table.values.decode(element))
         if rest.size() != 0:
-            raise self.damaged()
+            raise failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.table.context, "get")
         return values
 
     cdef list decode_cells(self, CByteBuffer* row):
-        """The elements of a list of cells, each behind its width."""
+        """The elements of a list of cells, each behind its width; None if it is not that."""
         cdef size_t step = 1 + self.width
         cdef const char* at = row.data()
         cdef Cell cell = <Cell>self.table.values.cells[0]
@@ -58,16 +60,13 @@ cdef class ListTable:
         cdef Py_ssize_t i
         cdef list values = [None] * count
         if row.size() % step != 0:
-            raise self.damaged()
+            return None
         for i in range(count):
             if <size_t>at[0] != self.width:
-                raise self.damaged()
+                return None
             values[i] = cell.load(at + 1)
             at += step
         return values
-
-    cdef object damaged(self):
-        return failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.table.context, "get")
 
     cdef int encode(self, object values, CByteBuffer* out, str operation) except -1:
         """Appends elements to `out`."""

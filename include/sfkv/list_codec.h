@@ -142,32 +142,46 @@ inline bool CopyCells(size_t width, std::string_view list, char* cells) {
          : width == 2 ? CopyCells<2>(list, cells) : CopyCells<1>(list, cells);
 }
 
-inline Status NoList(int64_t i) {
-  return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
+// Builds an array of such lists. False if one of them is none; then "out" is as it was.
+template <typename ListOf>
+bool BuildUniformLists(int64_t count, const ValueCodec& codec, size_t width, ListOf&& list_of, ArrowArray* out) {
+  int64_t elements = 0;
+  for (int64_t i = 0; i < count; ++i) elements += static_cast<int64_t>(list_of(i).size() / (1 + width));
+  if (elements == 0 || !NestedBuilder::CheckCount(elements).ok()) return false;
+  std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), elements);
+  NestedBuilder lists(count);
+  char* cells = builders[0].SetAllFixed();
+  int64_t at = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string_view list = list_of(i);
+    if (!CopyCells(width, list, cells + width * static_cast<size_t>(at))) return false;
+    at += static_cast<int64_t>(list.size() / (1 + width));
+    lists.EndList(at);
+  }
+  OwnedArray child;
+  if (!builders[0].Finish(elements, child.get()).ok()) return false;
+  lists.Finish(count, child.get(), out);
+  return true;
 }
 
 // Makes an array of "count" lists; list_of(i) is the i-th one's row, empty for a key without one.
 template <typename ListOf>
 Status BuildLists(int64_t count, const ValueCodec& codec, ListOf&& list_of, ArrowArray* out) {
   const size_t width = UniformWidth(codec);
+  if (width != 0 && BuildUniformLists(count, codec, width, list_of, out)) return Status::OK();
   int64_t elements = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t more = width != 0 ? static_cast<int64_t>(list_of(i).size() / (1 + width)) : CountElements(list_of(i));
-    if (more < 0) return NoList(i);
+    const int64_t more = CountElements(list_of(i));
+    if (more < 0) return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
     elements += more;
   }
   SFKV_RETURN_IF_ERROR(NestedBuilder::CheckCount(elements));
   std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), elements);
   NestedBuilder lists(count);
-  char* cells = width == 0 || elements == 0 ? nullptr : builders[0].SetAllFixed();
   int64_t at = 0;
   for (int64_t i = 0; i < count; ++i) {
     std::string_view list = list_of(i), row;
-    if (width != 0) {
-      if (!CopyCells(width, list, cells + width * static_cast<size_t>(at))) return NoList(i);
-      at += static_cast<int64_t>(list.size() / (1 + width));
-    }
-    while (width == 0 && TakeElement(&list, &row)) {
+    while (TakeElement(&list, &row)) {
       if (!codec.ParseRow(row, at++, &builders)) {
         return Status(Code::kCorruption, "Corruption: a stored element does not have the form of its schema: restore the store from a snapshot", i);
       }
