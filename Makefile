@@ -10,16 +10,18 @@ help:  ## this list
 demo: build  ## the main job on real data: flights, counted through two kill -9
 	$(PYTHON) examples/flights.py
 
+test slow: export SFKV_FAULTS := 1
 test: build  ## the quick tests, under ten minutes
 	$(PYTHON) -m pytest
 
-test-all:  ## all tests, the slow ones too, with both engines and under the sanitizers
-	SFKV_ENGINE=system $(MAKE) test slow
+test-all:  ## all of it, unattended, about an hour and a half: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
+	SFKV_ENGINE=system $(MAKE) lint test slow
 	$(MAKE) engine
 	SFKV_ENGINE=tuned $(MAKE) test slow
-	$(MAKE) asan
+	SFKV_ENGINE=tuned $(MAKE) bench ARGS="--rounds 3"
+	$(MAKE) docs asan valgrind fuzz
 
-slow: build  ## the slow tests: 200 times kill -9
+slow: build  ## the slow tests: each I/O call fails, 200 times kill -9, many random operations
 	$(PYTHON) -m pytest -m slow
 
 asan: .venv/ready  ## the tests under AddressSanitizer and UBSan, against the system's engine

@@ -28,17 +28,6 @@ DOCS = ROOT / "docs"
 GUIDE = sorted((DOCS / "guide").glob("*.md"))
 PAGES = [DOCS / "index.md", *GUIDE, *sorted((DOCS / "reference").glob("*.md"))]
 
-# README's blocks are parts of programs. What surrounds each is here, by a text in it, and is run before it.
-README_SURROUNDINGS = {
-    "seen.put_many(": """
-        opened = keyed = sfkv.open("state/op-0")
-        seen = keyed.value_state("seen", int)
-        import pyarrow as pa
-        batch = {"plane": ["N14228", "N14228", "N14228"], "dest": ["IAH", "ORD", "ORD"], "air_time": [227, 9, 143]}
-        batch = pa.record_batch({**batch, "arr_delay": [11, 4, -8]})
-    """,
-}
-
 
 @dataclass
 class Block:
@@ -139,24 +128,12 @@ def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     yield
 
 
-@pytest.mark.parametrize("path", GUIDE, ids=lambda path: path.stem)
-def test_the_blocks_of_a_guide_page_do_what_they_say(path, empty_directory):
+@pytest.mark.parametrize("path", [ROOT / "README.md", *GUIDE], ids=lambda path: path.stem)
+def test_the_blocks_of_a_page_do_what_they_say(path, empty_directory):
     page = Page(path)
     blocks = blocks_of(path)
     run_blocks(page, blocks)
     assert page.checked > 0 or not any(block.language == "python" for block in blocks)
-
-
-def test_the_blocks_of_the_readme_do_what_they_say(empty_directory):
-    page = Page(ROOT / "README.md")
-    left = dict(README_SURROUNDINGS)
-    for block in blocks_of(page.path):
-        for text in [text for text in left if block.language == "python" and text in block.code]:
-            exec("\n".join(line.strip() for line in left.pop(text).splitlines()), page.names)
-        run_blocks(page, [block])
-    page.names["opened"].close()
-    assert not left, "README no longer has the blocks whose surroundings are given here"
-    assert page.checked > 0
 
 
 def test_every_public_name_is_in_the_reference():
