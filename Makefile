@@ -55,7 +55,8 @@ docs: build  ## the documentation site, into build/docs
 	$(PYTHON) -m sphinx -q -W --keep-going -E docs build/docs
 
 clean:  ## remove what was built, but no engine
-	rm -rf .venv build *.egg-info sfkv/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find sfkv benchmarks tests -name "*.so" -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/ready: $(SETUP_SOURCES)

@@ -8,6 +8,7 @@ What they have in common, and the peers too (peers.py): ``name``; a method for e
 from __future__ import annotations
 
 import glob
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ try:
     from _floor import Floor
 except ImportError:
     Floor = None  # type: ignore[assignment]
+
+
+SMALL_FILE_BYTES = 8 << 10  # the description that a store writes of itself
 
 
 def memtable_bytes(workload: Workload) -> int:
@@ -44,7 +48,7 @@ def engine_options(workload: Workload) -> str:
 
 def check_place(name: str, folder: Path, settings: Settings) -> None:
     """Refuses a state that is not where it should be read from."""
-    files = glob.glob(f"{folder}/*.sst")
+    files = [path for path in glob.glob(f"{folder}/*.sst") if os.path.getsize(path) > SMALL_FILE_BYTES]
     lies = "files" if files else "memtable"
     assert lies == settings.state, f"{name}: the state lies in {lies}"
 

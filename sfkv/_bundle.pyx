@@ -8,8 +8,9 @@ from libcpp.vector cimport vector
 
 from sfkv._table cimport Table
 from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeaderBytes, string_view, view
-from sfkv._status cimport Context
+from sfkv._status cimport Context, failure
 
+from sfkv import _errors
 from sfkv._core import OFFSET_ROW
 
 
@@ -42,6 +43,9 @@ cdef class BundleRows:
             if self.stored.Has(distinct):
                 self.originals[distinct] = self.table.values.decode(self.stored.Get(distinct))
             self.rows[self.keys[distinct]] = self.originals[distinct]
+        if <size_t>len(self.rows) != self.batch.distinct_count():
+            cause = "two of the keys are one to Python, such as moments an hour apart where a clock was set back: use get_many and put_many"
+            raise failure(_errors.SchemaError, cause, self.table.context, "bundle")
         if self.table.values.is_record or self.table.values.loads is not None:
             self.originals = None  # the user may change them in place: their rows are compared instead
         return 0

@@ -193,7 +193,8 @@ cdef class MapTable:
         loads = self.table.values.loads
         if loads is None:
             return array
-        return [{key: None if value is None else loads(value) for key, value in entries} for entries in array.to_pylist()]
+        key_of = (lambda key: tuple(key.values())) if self.table.user_keys.is_record else (lambda key: key)
+        return [{key_of(key): None if value is None else loads(value) for key, value in entries} for entries in array.to_pylist()]
 
     def clear_many(self, keys, bytes offset=None):
         cdef CKeyBatch batch
@@ -235,6 +236,8 @@ cdef class Entries:
             if self.scan is None:
                 raise StopIteration
             self.at = 0
+            self.user_keys.Clear()  # if the next ones cannot be had, the last ones are not given again
+            self.values.Clear()
             self.scan.next_entries(CHUNK, &self.user_keys, &self.values)
             if self.user_keys.size() == 0:
                 self.scan = None

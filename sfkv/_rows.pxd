@@ -140,6 +140,7 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
 cdef extern from "sfkv/row_set.h" namespace "sfkv" nogil:
     cdef cppclass CRowSet "sfkv::RowSet":
         CRowSet()
+        void Clear()
         size_t size()
         bint Has(size_t i)
         string_view Get(size_t i)

@@ -1,4 +1,7 @@
-"""A plain-dict model of what sfkv does: the answers that every backend must give."""
+"""A plain-dict model of what sfkv does: the answers that every backend must give.
+
+The states' methods are called as sfkv's are and answer with Python's lists. Offsets are set by the model's user.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 
 class ModelValueState:
     """A value state as a dict. Keys and values are those of Python; the last write to a key counts."""
+
+    kind = "value"
 
     def __init__(self) -> None:
         self.rows: dict[Any, Any] = {}
@@ -20,6 +25,12 @@ class ModelValueState:
             self.rows.pop(key, None)
         else:
             self.rows[key] = copy.deepcopy(value)
+
+    def clear(self, key: Any) -> None:
+        self.rows.pop(key, None)
+
+    def contains(self, key: Any) -> bool:
+        return key in self.rows
 
     def get_many(self, keys: list[Any]) -> list[Any]:
         return [self.rows.get(key) for key in keys]
@@ -39,8 +50,28 @@ class ModelValueState:
 class ModelListState:
     """A list state: lists are appended to; an empty one is absent."""
 
+    kind = "list"
+
     def __init__(self) -> None:
         self.rows: dict[Any, list[Any]] = {}
+
+    def get(self, key: Any) -> list[Any]:
+        return list(self.rows.get(key, []))
+
+    def add(self, key: Any, value: Any) -> None:
+        self.add_many([key], [value])
+
+    def add_all(self, key: Any, values: list[Any]) -> None:
+        self.add_many([key] * len(values), values)
+
+    def update(self, key: Any, values: list[Any] | None) -> None:
+        self.update_many([key], [values])
+
+    def clear(self, key: Any) -> None:
+        self.rows.pop(key, None)
+
+    def contains(self, key: Any) -> bool:
+        return key in self.rows
 
     def get_many(self, keys: list[Any]) -> list[list[Any]]:
         return [list(self.rows.get(key, [])) for key in keys]
@@ -59,17 +90,51 @@ class ModelListState:
         for key in keys:
             self.rows.pop(key, None)
 
+    def contains_many(self, keys: list[Any]) -> list[bool]:
+        return [key in self.rows for key in keys]
+
 
 class ModelMapState:
     """A map state: entries by key and user key; None is a value."""
 
+    kind = "map"
+
     def __init__(self) -> None:
         self.rows: dict[Any, dict[Any, Any]] = {}
+
+    def get(self, key: Any, user_key: Any, default: Any = None) -> Any:
+        return self.rows.get(key, {}).get(user_key, default)
+
+    def put(self, key: Any, user_key: Any, value: Any) -> None:
+        self.put_many([key], [user_key], [value])
+
+    def put_all(self, key: Any, mapping: dict[Any, Any]) -> None:
+        self.put_many([key] * len(mapping), list(mapping), list(mapping.values()))
+
+    def delete(self, key: Any, user_key: Any) -> None:
+        self.delete_many([key], [user_key])
+
+    def clear(self, key: Any) -> None:
+        self.rows.pop(key, None)
+
+    def contains(self, key: Any) -> bool:
+        return key in self.rows
+
+    def is_empty(self, key: Any) -> bool:
+        return key not in self.rows
+
+    def items(self, key: Any) -> dict[Any, Any]:
+        return dict(self.rows.get(key, {}))
+
+    def items_many(self, keys: list[Any]) -> list[dict[Any, Any]]:
+        return [self.items(key) for key in keys]
 
     def get_many(self, keys: list[Any], user_keys: list[Any]) -> list[Any]:
         return [self.rows.get(key, {}).get(user_key) for key, user_key in zip(keys, user_keys, strict=True)]
 
-    def contains_many(self, keys: list[Any], user_keys: list[Any]) -> list[bool]:
+    def contains_many(self, keys: list[Any], user_keys: list[Any] | None = None) -> list[bool]:
+        if user_keys is None:
+            return [key in self.rows for key in keys]
         return [user_key in self.rows.get(key, {}) for key, user_key in zip(keys, user_keys, strict=True)]
 
     def put_many(self, keys: list[Any], user_keys: list[Any], values: list[Any]) -> None:
@@ -87,27 +152,51 @@ class ModelMapState:
             self.rows.pop(key, None)
 
 
+_STATES = {state.kind: state for state in (ModelValueState, ModelListState, ModelMapState)}
+
+
 class ModelBackend:
-    """States by name, snapshots by id, and what closing and restoring do to them."""
+    """States by name, snapshots by id, and what closing and restoring do to them.
+
+    Attributes:
+        types: what the values of each state are, in whatever form the model's user gives them.
+    """
 
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
         self.offset: Any = None
         self.cells: dict[str, int] = {}
-        self.snapshots: dict[int, tuple[dict[str, Any], Any, dict[str, int], Any]] = {}
+        self.payloads: dict[int, bytes] = {}
+        self.snapshots: dict[int, tuple[Any, Any]] = {}
 
-    def value_state(self, name: str) -> ModelValueState:
-        return self.states.setdefault(name, ModelValueState())
+    def state(self, kind: str, name: str, type: Any) -> Any:
+        if name not in self.states:
+            self.states[name] = _STATES[kind]()
+            self.types[name] = type
+        assert (self.states[name].kind, self.types[name]) == (kind, type)
+        return self.states[name]
 
-    def list_state(self, name: str) -> ModelListState:
-        return self.states.setdefault(name, ModelListState())
+    def drop_state(self, name: str) -> None:
+        del self.states[name], self.types[name]
 
-    def map_state(self, name: str) -> ModelMapState:
-        return self.states.setdefault(name, ModelMapState())
+    def content(self) -> Any:
+        """All that a snapshot holds, by itself. Values are shared: nothing here changes them in place."""
+        states = {}
+        for name, state in self.states.items():
+            states[name] = _STATES[state.kind]()
+            states[name].rows = dict(state.rows) if state.kind == "value" else {k: v.copy() for k, v in state.rows.items()}
+        return states, dict(self.types), self.offset, dict(self.cells), dict(self.payloads)
+
+    def become(self, content: Any) -> None:
+        """Makes this the content, which must not be used for anything else."""
+        self.states, self.types, self.offset, self.cells, self.payloads = content
 
     def snapshot(self, id: int, metadata: Any) -> None:
-        self.snapshots[id] = copy.deepcopy((self.states, self.offset, self.cells, metadata))
+        self.snapshots[id] = (self.content(), metadata)
 
     def restore(self, id: int) -> Any:
-        self.states, self.offset, self.cells, metadata = copy.deepcopy(self.snapshots[id])
+        content, metadata = self.snapshots[id]
+        self.become(content)
+        self.snapshots[id] = (self.content(), metadata)
         return metadata

@@ -105,12 +105,7 @@ inline Status PrepareDirectory(const std::string& path, bool create) {
   return Status::OK();
 }
 
-// RocksDB has no code for a directory that another store holds. Its texts are those for another process and for this one.
-inline bool IsHeld(const rocksdb::Status& status) {
-  const std::string text = status.ToString();
-  return text.find("While lock file") != std::string::npos || text.find("lock hold by current process") != std::string::npos;
-}
-
+// What to say of a directory whose lock another store holds.
 inline Status Held(const std::string& path) {
   Marker marker;
   ReadMarker(path, &marker);

@@ -13,6 +13,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
 #include <thread>
 
 #include "sfkv/status.h"
@@ -21,8 +24,19 @@ namespace sfkv {
 
 namespace internal {
 inline std::atomic<uint64_t> fork_count{0};
-inline const int fork_hook = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
+inline std::shared_mutex fork_gate;
+inline const int fork_hook = pthread_atfork([] { fork_gate.lock(); }, [] { fork_gate.unlock(); },
+                                            [] {
+                                              new (&fork_gate) std::shared_mutex;  // the child's thread has another id: it could not unlock
+                                              fork_count.fetch_add(1, std::memory_order_relaxed);
+                                            });
 }  // namespace internal
+
+// While one lives, forks wait: for work that holds locks of the engine's own, which a child would inherit for ever.
+class HoldForks {
+ private:
+  std::shared_lock<std::shared_mutex> lock_{internal::fork_gate};
+};
 
 // Whether the process that made an object is another than this one. REQUIRES: made and asked in one shared library, each of
 // which counts for itself.

@@ -38,6 +38,7 @@ class Slot : private Counted<Slot> {
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
+  bool InChild() const { return fork_.InChild(); }
   size_t memory_bytes() const { return memory_bytes_; }
   size_t cache_bytes() const { return cache_bytes_; }
   size_t write_buffer_bytes() const { return write_buffer_bytes_; }

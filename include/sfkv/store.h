@@ -13,6 +13,8 @@ class Store : public Rows, private Counted<Store> {
  public:
   static Status Open(const StoreOptions& options, std::shared_ptr<Slot> slot, std::shared_ptr<Store>* store) {
     const std::string& path = options.path;
+    if (slot->InChild()) return Status(Code::kForked, "this slot was made by the parent process: make one in the child");
+    const HoldForks hold_forks;
     rocksdb::Options engine = MakeOptions(*slot);
     SFKV_RETURN_IF_ERROR(ChangeOptions(options.engine_options, &engine));
     auto flushes = std::make_shared<FlushWatch>();
@@ -21,7 +23,7 @@ class Store : public Rows, private Counted<Store> {
     // RocksDB's own lock, taken first for the look at the marker, so that a directory that is refused stays untouched.
     rocksdb::FileLock* lock = nullptr;
     rocksdb::Status locked = engine.env->LockFile(path + "/LOCK", &lock);
-    if (!locked.ok()) return IsHeld(locked) ? Held(path) : FromRocksDB(locked);
+    if (!locked.ok()) return locked.IsBusy() ? Held(path) : FromRocksDB(locked);
     Marker marker;
     Status status = ReadMarker(path, &marker);
     if (status.ok() && marker.state == "open" && !options.recover) status = Unclean(path);
@@ -35,7 +37,7 @@ class Store : public Rows, private Counted<Store> {
     rocksdb::DB* db = nullptr;
     const rocksdb::Status result = rocksdb::DB::Open(engine, path, &db);
     if (!result.ok()) {
-      if (IsHeld(result)) return Held(path);
+      if (result.IsBusy()) return Held(path);
       // What could not be opened was not written to: the marker goes back to what it said.
       if (marker.state == "clean") WriteMarker(path, "clean");
       return FromRocksDB(result);
@@ -52,15 +54,16 @@ class Store : public Rows, private Counted<Store> {
     bool begun = false;
     SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(&begun));
     if (!begun) return Status::OK();
-    table_.DropBatch();
     Status status;
     if (!discard) {
+      std::unique_ptr<PendingBatch> batch = table_.TakeBatch();
       status = table_.Flush();
       if (status.ok()) {
         status = WriteMarker(options_.path, "clean");
         if (!status.ok()) WriteMarker(options_.path, "open");  // the mark may be there, though not durable
       }
       if (!status.ok()) {
+        table_.PutBatchBack(std::move(batch));
         lifetime_.FinishClose(false);
         return status;
       }
@@ -68,6 +71,7 @@ class Store : public Rows, private Counted<Store> {
       rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/true);
     }
     scans_->EndAll();
+    const HoldForks hold_forks;
     table_ = Table();
     flushes_->Watch(nullptr);
     status = FromRocksDB(db_->Close());

@@ -30,6 +30,7 @@ class Table {
         write_batch_bytes_(options.write_batch_bytes) {
     const rocksdb::Options engine = db->GetOptions();
     write_buffers_ = engine.write_buffer_manager;
+    all_files_open_ = engine.max_open_files == -1;
     const size_t block = engine.arena_block_size;
     memtable_bytes_ = engine.write_buffer_size - std::min(engine.write_buffer_size, block + block / 2);
     cached_only_.read_tier = rocksdb::kBlockCacheTier;
@@ -41,6 +42,7 @@ class Table {
   // --- Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete.
 
   Status Get(std::string_view key, bool may_wait, rocksdb::PinnableSlice* value, bool* found) const {
+    if (!may_wait && !all_files_open_) return MustWait();
     const rocksdb::ReadOptions& options = may_wait ? read_ : cached_only_;
     const rocksdb::Status status = pending_ == nullptr ? db_->Get(options, db_->DefaultColumnFamily(), AsSlice(key), value)
                                                        : pending_->Get(db_, options, key, value);
@@ -181,6 +183,9 @@ class Table {
     return Resuming(batch->writes()->GetDataSize(), [&] { return db_->Write(write_, batch->writes()); });
   }
   void DropBatch() { pending_.reset(); }
+  // For a close, which may fail.
+  std::unique_ptr<PendingBatch> TakeBatch() { return std::move(pending_); }
+  void PutBatchBack(std::unique_ptr<PendingBatch> batch) { pending_ = std::move(batch); }
 
   // An error inside a batch, for what would not see it.
   Status RefuseInBatch(const char* what) const {
@@ -274,7 +279,8 @@ class Table {
     flushes_->BeginResume();
     const rocksdb::Status resumed = db_->Resume();
     flushes_->EndResume(resumed.ok());
-    return FromRocksDB(resumed);
+    // Of what the new flush met, the engine tells a severity that it did not let FlushWatch lower.
+    return FromRocksDB(resumed.IsIOError() ? rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError) : resumed);
   }
 
   // After a failed flush the engine refuses writes until it is told to go on: so a call that it refuses tells it, once.
@@ -294,7 +300,7 @@ class Table {
     return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
   }
 
-  static Status MustWait() { return Status(Code::kIncomplete, "a flush is under way"); }
+  static Status MustWait() { return Status(Code::kIncomplete, "this may have to wait"); }
 
   rocksdb::DB* db_ = nullptr;
   std::shared_ptr<FlushWatch> flushes_;
@@ -302,6 +308,7 @@ class Table {
   size_t memtable_bytes_ = 0;  // that may be used before the engine thinks of a flush
   size_t room_bytes_ = 0;      // what is left of them, while a flush is under way
   std::unique_ptr<PendingBatch> pending_;
+  bool all_files_open_ = true;  // else a read without I/O gives an empty row for one in a file that is not open
   size_t range_deletes_ = 0;  // since the last flush that was asked for
   size_t chunk_keys_ = 1;
   size_t write_batch_bytes_ = 0;

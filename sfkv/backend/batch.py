@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from types import TracebackType
 from typing import Any
 
 from sfkv import _batch, _core
+from sfkv._errors import BusyError
 from sfkv.checkpoint.metadata import encode_offset
 
 
@@ -19,9 +22,10 @@ class Batch:
         offset: where the source stands after the batch, stored in the same write; may be set inside the block.
     """
 
-    def __init__(self, store: _core.Store, offset: Any) -> None:
+    def __init__(self, store: _core.Store, offset: Any, owner: object) -> None:
         encode_offset(offset)
         self._store = store
+        self._owner = owner  # the backend, which closes the store when it is dropped
         self.offset = offset
 
     def __enter__(self) -> Batch:
@@ -30,14 +34,21 @@ class Batch:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if kind is not None:
-            if not self._store.closed:
-                _batch.drop(self._store)
+            self._drop()
             return
         try:
             offset = encode_offset(self.offset)
             if offset is not None:
                 _batch.write_rows(self._store, {_core.OFFSET_ROW: offset}, "batch")
+            _batch.commit(self._store)
         except BaseException:
-            _batch.drop(self._store)
+            self._drop()
             raise
-        _batch.commit(self._store)
+
+    def _drop(self) -> None:
+        """Ends the batch whatever happens: if another thread is inside the backend, when that is out of it."""
+        while not self._store.closed:
+            with contextlib.suppress(BusyError):
+                _batch.drop(self._store)
+                return
+            time.sleep(0.001)

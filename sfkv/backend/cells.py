@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sfkv import _batch, _core
-from sfkv._errors import ConfigError, CorruptionError, SchemaError
+from sfkv._errors import BusyError, ClosedError, ConfigError, CorruptionError, SchemaError
 
 _RULES = ("max", "min", "sum", "union")
 _INT, _FLOAT, _BYTES = range(3)
@@ -21,8 +21,9 @@ class Cells:
     Cells are part of batches and snapshots as rows are.
     """
 
-    def __init__(self, store: _core.Store) -> None:
+    def __init__(self, store: _core.Store, owner: object) -> None:
         self._store = store
+        self._owner = owner  # the backend, which closes the store when it is dropped
 
     def set(self, name: str, value: int | float | bytes, *, merge: str = "max") -> None:
         """Sets a cell.
@@ -79,7 +80,10 @@ class Cells:
         return iter([row[len(_core.CELL_ROWS) :].decode() for row in rows])
 
     def __repr__(self) -> str:
-        return f"Cells({ {name: self.get(name) for name in self} })"
+        try:
+            return f"Cells({ {name: self.get(name) for name in self} })"
+        except (ClosedError, BusyError) as error:
+            return f"Cells({error.code})"
 
     def _read(self, name: str) -> bytes | None:
         row = _row(name)

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import os
 import time
+import traceback
 import warnings
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,7 +18,7 @@ import msgspec
 
 from sfkv import _batch, _core, _table
 from sfkv._descriptions import UNREADABLE, read_table
-from sfkv._errors import ClosedError, ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
+from sfkv._errors import ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema, describe_text
 from sfkv.backend.batch import Batch
@@ -196,18 +197,18 @@ class KeyedStateBackend:
         Raises:
             UsageError: a batch is open already; or, inside one, a scan, snapshot, flush, compaction or ``drop_state``.
         """
-        return Batch(self._store, offset)
+        return Batch(self._store, offset, self)
 
     @property
     def cells(self) -> Cells:
         """The operator cells, which are named values of the operator as a whole."""
-        return Cells(self._store)
+        return Cells(self._store, self)
 
     @property
     def payloads(self) -> Payloads:
         """Opaque payloads per key group, for operators that keep their own state in memory."""
         table = self._register("", "payloads", ValueSchema.of(bytes), None)
-        return Payloads(self._store, table)
+        return Payloads(self._store, table, self)
 
     # --- What it is.
 
@@ -268,8 +269,6 @@ class KeyedStateBackend:
         """
         local.check_id(id)
         describe_metadata(metadata)
-        if self._store.closed:
-            raise ClosedError("the backend is closed", operation="snapshot", path=self.path)
         _batch.refuse(self._store, "snapshot")
         started = time.monotonic()
         folder = local.prepare_folder(storage, id)
@@ -400,6 +399,8 @@ def _close_all() -> None:
     for backend in list(_open_backends):
         try:
             backend.close()
+        except Exception:
+            traceback.print_exc()  # and on with the others
         finally:
             with contextlib.suppress(Error):
                 backend.close(discard=True)

@@ -16,8 +16,9 @@ class Payloads:
     ``set`` and ``replace`` are all or nothing: after a crash the payloads are those of one call.
     """
 
-    def __init__(self, store: _core.Store, table: int) -> None:
+    def __init__(self, store: _core.Store, table: int, owner: object) -> None:
         self._store = store
+        self._owner = owner  # the backend, which closes the store when it is dropped
         self._table = table
 
     def get(self, key_group: int) -> bytes | None:

@@ -174,6 +174,7 @@ def _agree(
         first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
         description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}
         _batch.write_rows(store, {_core.STORE_ROW: msgspec.json.encode(description)}, "open")
+        store.flush()  # what a store is does not depend on how it ends
         store.own(max_parallelism, first, last)
         return key
     try:

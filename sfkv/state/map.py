@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+import operator
+from collections.abc import Iterator, KeysView, Mapping, MutableMapping
 from typing import Any
 
 import pyarrow as pa
 
 from sfkv import _map, _table
-from sfkv._errors import SchemaError
+from sfkv._errors import BusyError, ClosedError, SchemaError
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.scan import Scan
@@ -198,8 +199,26 @@ class MapView(MutableMapping[Any, Any]):
         """Sets several entries by one write; arguments are a dict's."""
         self._maps.put_all(self._key, dict(*others, **named))
 
+    def keys(self) -> KeysView[Any]:
+        """The user keys, in order; each pass reads the map once."""
+        return _Keys(self)
+
     def __repr__(self) -> str:
-        return f"MapView({dict(self.items())!r})"
+        try:
+            return f"MapView({dict(self.items())!r})"
+        except (ClosedError, BusyError) as error:
+            return f"MapView(key={self._key!r}, {error.code})"
+
+
+class _Keys(KeysView[Any]):
+    """What ``keys()`` gives. Its iterators, unlike generators, go on after an error."""
+
+    def __init__(self, view: MapView) -> None:
+        super().__init__(view)
+        self._view = view
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._view)
 
 
 class _Items:
@@ -226,7 +245,7 @@ class _Values:
         self._view = view
 
     def __iter__(self) -> Iterator[Any]:
-        return (value for _, value in self._view.items())
+        return map(operator.itemgetter(1), self._view.items())
 
     def __len__(self) -> int:
         return len(self._view)

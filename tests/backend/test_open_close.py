@@ -311,7 +311,7 @@ def test_a_damaged_file_is_corruption_or_storage_error_and_the_rest_is_unharmed(
 def test_a_flipped_bit_in_a_table_file_is_corruption(tmp_path):
     with sfkv.open(tmp_path / "s", key=str) as keyed:
         keyed.value_state("v", str).put_many([f"k{i}" for i in range(2000)], [f"{i}" * 20 for i in range(2000)])
-    table = next((tmp_path / "s").glob("*.sst"))
+    table = max((tmp_path / "s").glob("*.sst"), key=lambda path: path.stat().st_size)
     content = bytearray(table.read_bytes())
     content[len(content) // 3] ^= 1
     table.write_bytes(content)

@@ -1,4 +1,16 @@
-"""What the environment takes away, the directory or file descriptors: typed errors, no hang, no crash, and reads go on."""
+"""What the environment takes away, the directory, file descriptors, permissions or the time: typed errors, no hang, no crash,
+and reads go on."""
+
+import os
+import random
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import sfkv
 
 
 def test_a_directory_that_vanishes(run_python):
@@ -65,3 +77,138 @@ def test_too_many_open_files(run_python):
         """
     )
     assert done.stderr == ""
+
+
+@pytest.fixture
+def shared_path():
+    """A directory that other users can enter, which pytest's own is not."""
+    path = Path(tempfile.mkdtemp(prefix="sfkv-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("owner", ["oneself", "somebody else"])
+def test_directories_that_may_not_be_written(run_python, shared_path, owner):
+    """Typed errors that say what is not permitted; nothing is left, and the store that a snapshot is taken of goes on."""
+    if owner == "somebody else" and os.getuid() != 0:
+        pytest.skip("only root can make a directory that is another one's")
+    done = run_python(
+        """
+        import contextlib, os, shutil, sfkv
+        backend = sfkv.EmbeddedRocksDBStateBackend()
+        sealed, free, snapshot = f"{BASE}/sealed", f"{BASE}/free", f"{BASE}/chk/chk-1"
+        os.mkdir(sealed)
+        os.mkdir(free)
+        with sfkv.open(f"{sealed}/store", key=int) as keyed:
+            keyed.value_state("v", int).put(1, 1)
+            keyed.snapshot(1, f"{BASE}/chk").result()
+        backend.restore(f"{sealed}/restored", snapshot).close()
+        os.mkdir(f"{sealed}/empty")
+        if os.getuid() == 0:  # who may write everywhere
+            os.chown(free, NOBODY, NOBODY)
+            for folder, folders, names in os.walk(sealed):
+                for name in [".", *names]:
+                    if OWNER == "oneself":
+                        os.chown(os.path.join(folder, name), NOBODY, NOBODY)
+        for folder, folders, names in os.walk(BASE, topdown=False):
+            for name in names:
+                os.chmod(os.path.join(folder, name), 0o444 if folder.startswith(sealed) else 0o644)
+            os.chmod(folder, 0o755 if not folder.startswith(sealed) else 0o500 if OWNER == "oneself" else 0o555)
+        if os.getuid() == 0:
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        before = sorted(os.walk(sealed))
+
+        @contextlib.contextmanager
+        def refused(cls):
+            try:
+                yield
+            except cls as error:
+                assert "Permission denied" in str(error), error
+                assert error.path.startswith(BASE), error.path
+            else:
+                raise SystemExit("no error")
+
+        for path in ("new", "new/er", "store", "restored", "empty"):
+            for recover in (False, True):
+                with refused(sfkv.StorageError):
+                    sfkv.open(f"{sealed}/{path}", key=int, recover=recover)
+        for path in ("new", "new/er", "empty"):
+            with refused(sfkv.CheckpointError):
+                backend.restore(f"{sealed}/{path}", snapshot)
+        with backend.restore(f"{free}/store", snapshot) as keyed:
+            state = keyed.value_state("v", int)
+            for turn, path in enumerate(("", "/new", "/empty")):
+                state.put(2, turn)
+                with refused(sfkv.CheckpointError):
+                    keyed.snapshot(2, f"{sealed}{path}").result()
+                assert sfkv.list_snapshots(f"{sealed}{path}") == []
+            assert keyed.snapshot(2, f"{free}/chk").result().id == 2
+            assert state.get_many([1, 2]).to_pylist() == [1, 2]
+
+            os.chmod(f"{free}/store", 0o500)  # its own, too
+            state.put(3, 3)
+            with refused(sfkv.CheckpointError):
+                keyed.snapshot(3, f"{free}/chk")
+            with refused(sfkv.StorageError):
+                keyed.close()
+            assert state.get(3) == 3
+            os.chmod(f"{free}/store", 0o700)
+            assert keyed.snapshot(3, f"{free}/chk").result().id == 3
+        with sfkv.open(f"{free}/store") as keyed:
+            assert keyed.value_state("v", int).get_many([1, 2, 3]).to_pylist() == [1, 2, 3]
+        assert sorted(os.listdir(f"{free}/chk")) == ["chk-2", "chk-3"]
+        assert sorted(os.walk(sealed)) == before
+        """,
+        BASE=str(shared_path),
+        OWNER=owner,
+        NOBODY=65534,
+    )
+    assert done.stderr == ""
+
+
+def test_a_wall_clock_that_moves_back(tmp_path, monkeypatch):
+    """By a day with each look at it; and the times of files say nothing at all. Only ``created_ms`` follows the clock."""
+    now = [2_000_000_000 * 10**9]
+    looks = []
+
+    def time_ns():
+        now[0] -= 86_400 * 10**9
+        looks.append(now[0])
+        return now[0]
+
+    def scramble_file_times():
+        rng = random.Random(len(looks))
+        for folder, _, names in os.walk(tmp_path):
+            for name in names:
+                os.utime(os.path.join(folder, name), (rng.randrange(4 * 10**9), rng.randrange(4 * 10**9)))
+
+    monkeypatch.setattr(time, "time_ns", time_ns)
+    monkeypatch.setattr(time, "time", lambda: time_ns() / 10**9)
+    taken = []
+    for id in range(1, 7):
+        with sfkv.open(tmp_path / "store", key=int, slot=sfkv.Slot("4MB")) as keyed:
+            keyed.value_state("v", int).put_many(range(1000), [id] * 1000, offset=id)
+            keyed.list_state("l", int).add(0, id)
+            taken.append(keyed.snapshot(id, tmp_path / "chk", metadata=id).result())
+            keyed.value_state("v", int).put(0, -1)
+            if id == 4:
+                keyed.compact()
+        scramble_file_times()
+    created = [snapshot.created_ms for snapshot in taken]
+    assert created == sorted(created, reverse=True)
+    assert len(set(created)) == len(created) <= len(looks)
+    assert all(0 <= snapshot.sync_ms <= snapshot.total_ms for snapshot in taken)
+    found = sfkv.list_snapshots(tmp_path / "chk")
+    assert [(snapshot.id, snapshot.created_ms, snapshot.files) for snapshot in found] == [
+        (snapshot.id, snapshot.created_ms, snapshot.files) for snapshot in taken
+    ]
+    for snapshot in found:
+        with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / f"again-{snapshot.id}", snapshot) as keyed:
+            assert keyed.offset == keyed.restored_from.metadata == snapshot.id
+            assert keyed.value_state("v", int).get_many(range(1000)).unique().to_pylist() == [snapshot.id]
+            assert keyed.list_state("l", int).get(0) == list(range(1, snapshot.id + 1))
+        scramble_file_times()
+    with sfkv.open(tmp_path / "store") as keyed:
+        assert keyed.value_state("v", int).get_many([0, 1]).to_pylist() == [-1, 6]

@@ -142,7 +142,8 @@ def test_a_malformed_row_is_corruption_and_never_read_beyond(row):
         *((str, row) for row in (b"", b"ab", b"ab\0", b"a\0\x01\0\0", b"ab\0\0c")),
         *((int, row) for row in (b"", b"\x80" * 7, b"\x80" * 9)),
         *((bool, row) for row in (b"\x02", b"\xff")),
-        *((float, row) for row in (b"\x7f" + b"\xff" * 7, b"\xff" * 7 + b"\xfe")),  # -0.0, and a NaN, in a form that is not written
+        # -0.0, and a NaN, in forms that are not written.
+        *((float, row) for row in (b"\x7f" + b"\xff" * 7, b"\xff" * 7 + b"\xfe")),
         *(({"a": int | None, "b": str}, row) for row in (b"", b"\0", b"\1", b"\1" + b"\x80" * 8, b"\0a", b"\2a\0\0")),
     ],
 )
