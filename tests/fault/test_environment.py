@@ -59,19 +59,23 @@ def test_too_many_open_files(run_python):
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files + 2, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         for attempt in (
             lambda: [state.put(number, os.urandom(1000)) for number in range(100, 20_000)],
+            lambda: [state.put(number, os.urandom(1000)) for number in range(100, 20_000)],
+            keyed.close,
             lambda: sfkv.open(STORE + "-other"),
         ):
             try:
                 attempt()
             except sfkv.StorageError as error:
                 assert "Too many open files" in str(error), error
+                assert not isinstance(error, sfkv.FailedStoreError)
             else:
                 raise SystemExit("no error")
         assert state.get_many(range(100)).to_pylist() == [b"kept"] * 100
-        keyed.close(discard=True)
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files + 50, open_files + 50))
-        with sfkv.open(STORE, recover=True) as again:
-            assert again.value_state("v", bytes).get_many(range(100)).to_pylist() == [b"kept"] * 100
+        state.put(100, b"goes on")  # with the next call, and nothing was lost
+        keyed.close()
+        with sfkv.open(STORE) as again:
+            assert again.value_state("v", bytes).get_many(range(101)).to_pylist() == [b"kept"] * 100 + [b"goes on"]
         with sfkv.open(STORE + "-other") as other:
             assert other.value_state("v", int).get(1) == 1
         """

@@ -292,3 +292,25 @@ def test_forks_while_other_threads_open_and_close_stores(run_python, in_memory):
         timeout=200,
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_slot_of_the_parent_is_refused_in_a_child(run_python, in_memory):
+    run_python(
+        """
+        import os, sfkv
+        slot = sfkv.Slot("8MB")
+        child = os.fork()
+        if child == 0:
+            try:
+                sfkv.open(STORE, key=int, slot=slot)
+            except sfkv.ClosedError as error:
+                assert error.code == "forked", error.code
+                assert "make one in the child" in str(error)
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert not os.path.exists(STORE)
+        sfkv.open(STORE, key=int, slot=slot).close()
+        """,
+        STORE=str(in_memory / "s"),
+    )
