@@ -81,7 +81,7 @@ class FlushWatch : public rocksdb::EventListener {
       // The rows are still in memory, and a new attempt writes new files: the engine calls that fatal, but it is not.
       *error = rocksdb::Status(*error, std::min(error->severity(), rocksdb::Status::Severity::kHardError));
     }
-    failed_ = true;
+    failed_ = failed_ || error->severity() >= rocksdb::Status::Severity::kHardError;  // less does not stop the engine
     if (stage_ == kRunning && flush_thread_ == std::this_thread::get_id()) stage_ = kIdle;
     if (!resuming_ && db_ != nullptr) {
       errors_before_ = Property(rocksdb::DB::Properties::kBackgroundErrors);
