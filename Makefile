@@ -14,7 +14,7 @@ test slow: export SFKV_FAULTS := 1
 test: build  ## the quick tests, under ten minutes
 	$(PYTHON) -m pytest
 
-test-all:  ## all of it, unattended, about an hour and a half: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
+test-all:  ## all of it, unattended, about two hours: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
 	SFKV_ENGINE=system $(MAKE) lint test slow
 	$(MAKE) engine
 	SFKV_ENGINE=tuned $(MAKE) test slow
