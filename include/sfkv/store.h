@@ -20,7 +20,7 @@ class Store : public Rows, private Counted<Store> {
     auto flushes = std::make_shared<FlushWatch>();
     engine.listeners.push_back(flushes);
     SFKV_RETURN_IF_ERROR(PrepareDirectory(path, options.create));
-    // RocksDB's own lock, taken first for the look at the marker, so that a directory that is refused stays untouched.
+    // The lock that RocksDB takes too (process_locks.h), first for the look at the marker: what is refused stays untouched.
     rocksdb::FileLock* lock = nullptr;
     rocksdb::Status locked = engine.env->LockFile(path + "/LOCK", &lock);
     if (!locked.ok()) return locked.IsBusy() ? Held(path) : FromRocksDB(locked);
