@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Remembers that a test raised: its traceback keeps its frames alive, and all that they hold."""
     if call.excinfo is not None:
         item.stash[_RAISED] = True
+
+
+def pytest_configure() -> None:
+    """Where the tests run in the background, SIGINT is ignored, by their children too, unless it is taken here."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
