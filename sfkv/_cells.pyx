@@ -5,11 +5,15 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.math cimport isinf
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+from cython.operator cimport dereference as deref
 
 import datetime as dt
+import functools
 
 import pyarrow as pa
 
@@ -22,6 +26,8 @@ cdef enum:
     PLAIN
     TIMESTAMP
     DATE
+    DURATION
+    BY_ARRAY
 
 cdef object EPOCH = dt.datetime(1970, 1, 1)
 cdef object EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -32,70 +38,127 @@ cdef object timedelta_type = dt.timedelta
 cdef dict TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
+cdef ArrowSchema* schema_of(object capsule) except NULL:
+    return <ArrowSchema*>PyCapsule_GetPointer(capsule, "arrow_schema")
+
+
+cdef CType type_of(object arrow) except *:
+    """The type as the core has it. sfkv must have it."""
+    cdef CType type
+    capsule = arrow.__arrow_c_schema__()
+    if not ParseType(deref(schema_of(capsule)), &type, 1):
+        raise _errors.SchemaError(f"type {arrow} is not supported")
+    return type
+
+
+@functools.lru_cache(maxsize=1024)
+def can_read(given, wanted):
+    """Whether arrays of the type `given` can be read as `wanted` as they are: they differ in layout at most."""
+    cdef CType given_type
+    capsule = given.__arrow_c_schema__()
+    return ParseType(deref(schema_of(capsule)), &given_type, 1) and CanRead(given_type, type_of(wanted))
+
+
 @cython.final
 cdef class Cell:
     def __cinit__(self, column):
-        cdef int cell_type = column.cell_type
-        self.type = <CellType>cell_type
-        self.width = CellBytes(self.type)
+        self.type = type_of(column.type)
+        self.width = self.type.width
+        self.variable = self.type.is_variable()
         self.nullable = column.nullable
         self.kind = PLAIN
         self.epoch = EPOCH
-        if pa.types.is_timestamp(column.type):
+        types = pa.types
+        if types.is_timestamp(column.type):
             self.kind = TIMESTAMP
             self.ticks = TICKS[column.type.unit]
             if column.type.tz is not None:
                 self.zone = pa.lib.string_to_tzinfo(column.type.tz)
                 self.epoch = EPOCH_UTC
-        elif pa.types.is_date(column.type):
+        elif types.is_duration(column.type):
+            self.kind = DURATION
+            self.ticks = TICKS[column.type.unit]
+        elif types.is_date32(column.type):
             self.kind = DATE
+        elif (types.is_nested(column.type) or types.is_null(column.type) or types.is_decimal(column.type)
+              or types.is_time(column.type) or types.is_date64(column.type) or types.is_float16(column.type)):
+            self.kind = BY_ARRAY
+
+    cdef bint by_array(self):
+        """Whether the type is one whose single values go by way of an Arrow array of one."""
+        return self.kind == BY_ARRAY
 
     cdef int store(self, object value, char* cell) except -1:
         """Writes a value of the column's exact Python type as a cell with a width. 0 if it is none, or does not fit."""
-        cdef long long number
-        cdef int overflow = 0
         cdef float single
         cdef double real
         if self.kind == TIMESTAMP:
             if type(value) is not datetime_type or (value.tzinfo is not None) != (self.zone is not None):
                 return 0
             return self.store_time(value - self.epoch, cell)
+        if self.kind == DURATION:
+            return self.store_time(value, cell) if type(value) is timedelta_type else 0
         if self.kind == DATE:
             if type(value) is not date_type:
                 return 0
             (<int32_t*>cell)[0] = <int32_t>(value.toordinal() - EPOCH_DAY)
             return 1
-        if self.type == CellType.kBool:
+        if self.kind == BY_ARRAY:
+            return 0
+        if self.type.cell == CellType.kBool:
             if value is not True and value is not False:
                 return 0
             cell[0] = 1 if value is True else 0
             return 1
-        if self.type == CellType.kFloat64 or self.type == CellType.kFloat32:
+        if self.type.cell == CellType.kFloat64 or self.type.cell == CellType.kFloat32:
             if type(value) is not float:
                 return 0
             real = value
-            if self.type == CellType.kFloat64:
+            if self.type.cell == CellType.kFloat64:
                 (<double*>cell)[0] = real
                 return 1
             single = <float>real
             (<float*>cell)[0] = single
             return not isinf(single) or isinf(real)
-        if type(value) is not int:
-            return 0
+        if self.type.cell == CellType.kFixedBinary:
+            if type(value) is not bytes or <size_t>len(<bytes>value) != self.width:
+                return 0
+            memcpy(cell, PyBytes_AS_STRING(value), self.width)
+            return 1
+        return self.store_number(value, cell) if type(value) is int else 0
+
+    cdef int store_number(self, object value, char* cell) except -1:
+        cdef long long number
+        cdef int overflow = 0
         number = PyLong_AsLongLongAndOverflow(value, &overflow)
         if overflow != 0:
-            return 0
-        if self.type == CellType.kInt64:
+            if overflow < 0 or self.type.cell != CellType.kUInt64 or value >> 64:
+                return 0
+            (<uint64_t*>cell)[0] = value
+            return 1
+        if self.type.cell == CellType.kInt64:
             (<int64_t*>cell)[0] = number
             return 1
-        if self.type == CellType.kInt32:
+        if self.type.cell == CellType.kInt32:
             (<int32_t*>cell)[0] = <int32_t>number
             return (<int32_t*>cell)[0] == number
-        if self.type == CellType.kInt16:
-            (<short*>cell)[0] = <short>number
-            return (<short*>cell)[0] == number
-        (<signed char*>cell)[0] = <signed char>number
-        return (<signed char*>cell)[0] == number
+        if self.type.cell == CellType.kUInt64:
+            (<uint64_t*>cell)[0] = <uint64_t>number
+            return number >= 0
+        if self.type.cell == CellType.kUInt32:
+            (<uint32_t*>cell)[0] = <uint32_t>number
+            return (<uint32_t*>cell)[0] == number
+        if self.type.cell == CellType.kInt16:
+            (<int16_t*>cell)[0] = <int16_t>number
+            return (<int16_t*>cell)[0] == number
+        if self.type.cell == CellType.kUInt16:
+            (<uint16_t*>cell)[0] = <uint16_t>number
+            return (<uint16_t*>cell)[0] == number
+        if self.type.cell == CellType.kUInt8:
+            (<uint8_t*>cell)[0] = <uint8_t>number
+            return (<uint8_t*>cell)[0] == number
+        (<int8_t*>cell)[0] = <int8_t>number
+        return (<int8_t*>cell)[0] == number
 
     cdef int store_time(self, object since_epoch, char* cell) except -1:
         cdef int64_t seconds = <int64_t>since_epoch.days * 86400 + <int64_t>since_epoch.seconds
@@ -111,7 +174,7 @@ cdef class Cell:
         """Looks at the bytes of a value of the column's exact Python type. 0 if it is none."""
         cdef Py_ssize_t size = 0
         cdef const char* data
-        if self.type == CellType.kUtf8:
+        if self.type.cell == CellType.kUtf8:
             if type(value) is not str:
                 return 0
             try:
@@ -126,24 +189,33 @@ cdef class Cell:
         return 1
 
     cdef object load(self, const char* cell):
-        cdef int64_t number
         if self.kind == DATE:
             return self.load_date((<int32_t*>cell)[0])
-        if self.kind == TIMESTAMP:
+        if self.kind == TIMESTAMP or self.kind == DURATION:
             return self.load_time((<int64_t*>cell)[0])
-        if self.type == CellType.kInt64:
+        if self.type.cell == CellType.kInt64:
             return (<int64_t*>cell)[0]
-        if self.type == CellType.kFloat64:
+        if self.type.cell == CellType.kFloat64:
             return (<double*>cell)[0]
-        if self.type == CellType.kInt32:
+        if self.type.cell == CellType.kInt32:
             return (<int32_t*>cell)[0]
-        if self.type == CellType.kBool:
+        if self.type.cell == CellType.kBool:
             return cell[0] != 0
-        if self.type == CellType.kFloat32:
+        if self.type.cell == CellType.kFloat32:
             return (<float*>cell)[0]
-        if self.type == CellType.kInt16:
-            return (<short*>cell)[0]
-        return (<signed char*>cell)[0]
+        if self.type.cell == CellType.kFixedBinary:
+            return PyBytes_FromStringAndSize(cell, self.width)
+        if self.type.cell == CellType.kInt16:
+            return (<int16_t*>cell)[0]
+        if self.type.cell == CellType.kInt8:
+            return (<int8_t*>cell)[0]
+        if self.type.cell == CellType.kUInt64:
+            return (<uint64_t*>cell)[0]
+        if self.type.cell == CellType.kUInt32:
+            return (<uint32_t*>cell)[0]
+        if self.type.cell == CellType.kUInt16:
+            return (<uint16_t*>cell)[0]
+        return (<uint8_t*>cell)[0]
 
     cdef object load_date(self, int64_t day):
         try:
@@ -158,13 +230,18 @@ cdef class Cell:
                 "the time has nanoseconds, which Python's datetime cannot hold: read it by get_many", code="nanoseconds"
             )
         try:
-            moment = self.epoch + timedelta_type(seconds=whole, microseconds=rest * 1_000_000 // self.ticks)
+            passed = timedelta_type(seconds=whole, microseconds=rest * 1_000_000 // self.ticks)
+            if self.kind == DURATION:
+                return passed
+            moment = self.epoch + passed
             return moment if self.zone is None else moment.astimezone(self.zone)
         except OverflowError as error:
+            if self.kind == DURATION:
+                raise _errors.SchemaError("the duration is longer than Python's timedelta holds: read it by get_many", code="too_long") from error
             raise out_of_years("time") from error
 
     cdef object load_text(self, const char* text, size_t size):
-        if self.type != CellType.kUtf8:
+        if self.type.cell != CellType.kUtf8:
             return PyBytes_FromStringAndSize(text, size)
         try:
             return PyUnicode_DecodeUTF8(text, size, NULL)

@@ -1,12 +1,11 @@
-"""Whatever holds a batch, as one Arrow array of the schema's type: Arrow, NumPy, pandas, Polars, or a Python sequence.
+"""Whatever holds a batch, as one Arrow array that the core can read: Arrow, NumPy, pandas, Polars, or a Python sequence.
 
-Conversions that lose nothing are made (int32 to int64, int to float, another unit of time), all others are refused with
+What has the schema's type in another layout (offsets of 64 bits, views, a dictionary) is left as it is. Conversions that lose nothing are made (int32 to int64, int to float, another unit of time), all others are refused with
 the row at which they fail. Nothing here knows stores.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sfkv._cells import can_read
 from sfkv._errors import SchemaError
+from sfkv._sequences import Misfit, from_values
 from sfkv._types import Column
 
 _CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -38,7 +39,7 @@ class ColumnReader:
         self._state = state
 
     def read(self, batch: Any) -> pa.Array:
-        """The batch as an array: of the one column's type, or a struct array of all columns.
+        """The batch as an array: of the one column's type, or a struct array of all columns, in any layout.
 
         Args:
             batch: one plain column, or several: a record batch, table, struct array, dict or tuple of columns, or a
@@ -63,9 +64,9 @@ class ColumnReader:
             return self._from_records(batch)
         raise self._error(f"a batch of {self._role}s is expected, and {type(batch).__name__} is none")
 
-    def _error(self, text: str, row: int | None = None, column: Column | None = None) -> SchemaError:
+    def _error(self, text: str, row: int | None = None, column: Column | None = None, path: str = "") -> SchemaError:
         where = "" if self._state is None else f" [state {self._state!r}]"
-        return SchemaError(text + where, state=self._state, row=row, column=None if column is None else column.name)
+        return SchemaError(text + where, state=self._state, row=row, column=None if column is None else column.name + path)
 
     # --- One column.
 
@@ -96,64 +97,39 @@ class ColumnReader:
         Not ``pa.array(values, column.type)``, which turns 1.5 into 1 and b"a" into "a", and drops zones and microseconds.
         """
         try:
-            array = pa.array(values)
-            self._check_elements(values, array.type, column)
-            return self._convert(array, column)
-        except _CONVERSION_ERRORS as error:
-            if isinstance(error, SchemaError) and error.row is not None:
-                raise
-            row = _first_failure(len(values), lambda i: self._convert(pa.array(values[i : i + 1]), column))
-            if row is None:
-                raise self._error(
-                    f"the {self._role}s are of different types, and {column.name!r} holds {column.type}"
-                ) from error
-            raise self._misfit(values, row, column) from error
+            return from_values(values, column.type)
+        except Misfit as misfit:
+            row = misfit.row
+            if misfit.text is not None:
+                raise self._error(f"row {row} of the {self._role}s {misfit.text}", row, column, misfit.path) from misfit
+            raise self._misfit(values, row, column, misfit.path) from misfit.__cause__
 
-    def _check_elements(self, values: list[Any], inferred: pa.DataType, column: Column) -> None:
-        """Finds what pyarrow takes in silence: text among bytes, times with a zone among those without, lost nanoseconds."""
-        if pa.types.is_binary(inferred) and pa.types.is_binary(column.type):
-            for row, value in enumerate(values):
-                if isinstance(value, str):
-                    raise self._misfit(values, row, column)
-        if pa.types.is_timestamp(inferred):
-            has_zone = getattr(column.type, "tz", None) is not None
-            for row, value in enumerate(values):
-                if isinstance(value, dt.datetime) and (value.tzinfo is not None) != has_zone:
-                    raise self._misfit(values, row, column)
-                if getattr(value, "nanosecond", 0):
-                    raise self._error(
-                        f"row {row} of the {self._role}s has nanoseconds, which a list loses: pass a Series or a NumPy array",
-                        row,
-                    )
-
-    def _misfit(self, values: list[Any], row: int, column: Column) -> SchemaError:
+    def _misfit(self, values: list[Any], row: int, column: Column, path: str) -> SchemaError:
         value = values[row]
         return self._error(
             f"row {row} of the {self._role}s is {value!r} ({type(value).__name__}), and {column.name!r} holds {column.type}",
             row,
             column,
+            path,
         )
 
     def _convert(self, array: pa.Array, column: Column) -> pa.Array:
         wanted = column.type
-        if array.type == wanted:
+        if array.type == wanted or can_read(array.type, wanted):
             return array
-        given_kind, wanted_kind = _kind(array.type), _kind(wanted)
-        if not (given_kind in (wanted_kind, "null") or (given_kind, wanted_kind) == ("integer", "float")):
+        if not _is_convertible(array.type, wanted):
             raise self._error(
                 f"the {self._role}s are {array.type}, and {column.name!r} holds {wanted}: convert them first", column=column
             )
         try:
-            # From double to float a value is rounded, as in every program; elsewhere nothing may change.
-            converted = array.cast(wanted, safe=given_kind != "float")
-        except pa.ArrowInvalid as error:
+            converted = array.cast(wanted)
+        except _CONVERSION_ERRORS as error:
             row = _first_failure(len(array), lambda i: array.slice(i, 1).cast(wanted))
             raise self._error(f"row {row} of the {self._role}s does not fit into {wanted}: {error}", row, column) from error
-        if given_kind == wanted_kind == "float":
-            overflow = pc.and_(pc.is_finite(array), pc.is_inf(converted))
-            if pc.any(overflow).as_py():
-                row = pc.index(overflow, True).as_py()
-                raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column)
+        # From double to float a value is rounded, as in every program, but not to infinity.
+        if _became_infinite(array, converted):
+            row = _first_failure(len(array), lambda i: _refuse_infinite(array.slice(i, 1), wanted))
+            raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column)
         return converted
 
     # --- Several columns.
@@ -204,7 +180,7 @@ class ColumnReader:
         if len(set(lengths.values())) > 1:
             raise self._error(f"the columns of the {self._role}s differ in length: {lengths}")
         # Nullable here, so that pyarrow takes nulls: the core refuses those that the schema does not have, with their row.
-        fields = [pa.field(column.name, column.type) for column in self._columns]
+        fields = [pa.field(column.name, array.type) for column, array in zip(self._columns, arrays, strict=True)]
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
 
 
@@ -225,15 +201,62 @@ def _first_failure(count: int, convert: Callable[[int], object]) -> int | None:
     return None
 
 
-def _kind(arrow: pa.DataType) -> str:
-    """Types of one kind are converted into each other, as far as nothing is lost."""
+def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a conversion is worth trying: types of one kind are converted into each other, as far as nothing is lost."""
     types = pa.types
-    if types.is_dictionary(arrow):
-        return _kind(arrow.value_type)
+    if types.is_dictionary(given) or types.is_run_end_encoded(given):
+        return _is_convertible(given.value_type, wanted)
+    if types.is_struct(given) and types.is_struct(wanted):
+        return {field.name for field in given} == {field.name for field in wanted} and all(
+            _is_convertible(given.field(field.name).type, field.type) for field in wanted
+        )
+    if types.is_map(given) and types.is_map(wanted):
+        return _is_convertible(given.key_type, wanted.key_type) and _is_convertible(given.item_type, wanted.item_type)
+    if _is_any_list(given) and _is_any_list(wanted):
+        return _is_convertible(given.value_type, wanted.value_type)
+    given_kind, wanted_kind = _kind(given), _kind(wanted)
+    return given_kind in (wanted_kind, "null") or (given_kind, wanted_kind) in (("integer", "float"), ("integer", "decimal"))
+
+
+def _is_any_list(arrow: pa.DataType) -> bool:
+    types = pa.types
+    return (
+        types.is_list(arrow)
+        or types.is_large_list(arrow)
+        or types.is_fixed_size_list(arrow)
+        or types.is_list_view(arrow)
+        or types.is_large_list_view(arrow)
+    )
+
+
+def _became_infinite(array: pa.Array, converted: pa.Array) -> bool:
+    """Whether some finite number, however deep, is none any more."""
+    if pa.types.is_floating(array.type):
+        return pc.any(pc.and_(pc.is_finite(array.cast(pa.float64())), pc.is_inf(converted.cast(pa.float64())))).as_py() or False
+    if pa.types.is_struct(array.type):
+        return any(
+            _became_infinite(array.field(field.name), converted.field(field.name)) for field in converted.type
+        )  # fields may stand in another order
+    if pa.types.is_map(array.type):
+        return _became_infinite(array.items, converted.items)
+    if _is_any_list(array.type):
+        return _became_infinite(array.flatten(), converted.flatten())
+    return False
+
+
+def _refuse_infinite(array: pa.Array, wanted: pa.DataType) -> None:
+    if _became_infinite(array, array.cast(wanted)):
+        raise OverflowError
+
+
+def _kind(arrow: pa.DataType) -> str:
+    types = pa.types
     if types.is_integer(arrow):
         return "integer"
     if types.is_floating(arrow):
         return "float"
+    if types.is_decimal(arrow):
+        return "decimal"
     if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
         return "text"
     if (
@@ -247,4 +270,8 @@ def _kind(arrow: pa.DataType) -> str:
         return "timestamp" if arrow.tz is None else "timestamp with zone"
     if types.is_date(arrow):
         return "date"
+    if types.is_time(arrow):
+        return "time"
+    if types.is_duration(arrow):
+        return "duration"
     return str(arrow)

@@ -10,12 +10,12 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._cells cimport Cell, string_view
+from sfkv._cells cimport ArrowArray, Cell, string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._engine cimport CCall
-from sfkv._rows cimport ArrowArray, ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, check_lengths, kMaxValueBytes
+from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, check_lengths, kMaxValueBytes
 from sfkv._status cimport CStatus, check, failure
-from sfkv._tables cimport CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, EncodeElementHead, TakeElement, UniformWidth
+from sfkv._tables cimport AppendVarint, CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, TakeElement, UniformWidth
 
 
 @cython.final
@@ -77,7 +77,7 @@ cdef class ListTable:
                 raise failure(_errors.SchemaError, "a list holds no None", self.table.context, operation)
             row.Clear()
             self.table.values.encode(value, &row, self.table.context, operation)
-            at = EncodeElementHead(out.Extend(ElementBytes(row.size())), row.size())
+            at = AppendVarint(out.Extend(ElementBytes(row.size())), row.size())
             memcpy(at, row.data(), row.size())
         return 0
 

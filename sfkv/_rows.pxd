@@ -4,7 +4,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._cells cimport Cell, CellType, string_view
+from sfkv._cells cimport ArrowArray, ArrowSchema, CColumn, CType, Cell, CellType, string_view
 from sfkv._status cimport CStatus, Context
 
 
@@ -19,48 +19,49 @@ cdef extern from "sfkv/buffer.h" namespace "sfkv" nogil:
         void Clear()
 
 
-cdef extern from "sfkv/column.h" namespace "sfkv" nogil:
-    cdef struct ArrowSchema "ArrowSchema":
-        pass
-
-    cdef struct ArrowArray "ArrowArray":
-        int64_t length
-        void (*release)(ArrowArray*) noexcept
-
+cdef extern from "sfkv/arrow.h" namespace "sfkv" nogil:
     cdef cppclass COwnedArray "sfkv::OwnedArray":
         COwnedArray()
         ArrowArray* get()
         void MoveTo(ArrowArray* out)
 
+
+cdef extern from "sfkv/column_view.h" namespace "sfkv" nogil:
     cdef cppclass CColumnView "sfkv::ColumnView":
         CColumnView()
         int64_t length()
         bint IsNull(int64_t i)
 
+    int64_t FirstNull(const CColumnView& column)
+
+
+cdef extern from "sfkv/column_builder.h" namespace "sfkv" nogil:
     cdef cppclass CValidityBuilder "sfkv::ValidityBuilder":
         CValidityBuilder()
         void Begin(int64_t length) except +
 
-    cdef cppclass CColumnBuilder "sfkv::ColumnBuilder":
-        CStatus Finish(int64_t length, ArrowArray* out) except +
+    cdef cppclass CBuilders "sfkv::Builders":
+        CBuilders()
 
-    int64_t FirstNull(const CColumnView& column)
+    CBuilders MakeBuilders(const vector[CColumn]& columns, int64_t length) except +
+    CBuilders MakeBuildersOf(const vector[CColumn]& columns, const vector[int]& wanted, int64_t length) except +
     void FinishPresence(CValidityBuilder* present, ArrowArray* out) except +
-    CStatus FinishRecord(vector[CColumnBuilder]* columns, int64_t length, CValidityBuilder* present, ArrowArray* out) except +
 
 
 cdef extern from "sfkv/row_codec.h" namespace "sfkv" nogil:
     const size_t kMaxKeyRowBytes
     const size_t kMaxValueBytes
 
-    cdef cppclass CColumn "sfkv::Column":
-        CellType type
-        bint nullable
-
     ctypedef vector[CColumnView] CColumns "sfkv::Columns"
-    CStatus ReadArrow(const ArrowArray& array, const vector[CColumn]& schema, bint is_record, CColumns* columns, CColumnView* rows) except +
+    CStatus ReadArrow(const ArrowArray& array, const CType& given, const vector[CColumn]& schema, bint is_record, CColumns* columns,
+                      CColumnView* rows) except +
+    bint CanReadAs(const CType& given, const vector[CColumn]& schema, bint is_record)
+    CStatus CheckNulls(const CColumns& columns, const vector[CColumn]& schema, const CColumnView* absent) except +
     vector[string] EncodeRows[Codec](const Codec& codec, const CColumns& columns) except +
-    vector[CColumnBuilder] MakeBuilders(const vector[CColumn]& schema, int64_t length) except +
+
+
+cdef extern from "sfkv/finish.h" namespace "sfkv" nogil:
+    CStatus FinishRecord(CBuilders* builders, int64_t length, const CValidityBuilder* present, ArrowArray* out) except +
 
 
 cdef extern from "sfkv/key_group.h" namespace "sfkv" nogil:
@@ -83,11 +84,11 @@ cdef extern from "sfkv/key_group.h" namespace "sfkv" nogil:
 cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
     const size_t kKeyHeaderBytes
     void EncodeKeyHeader(char* at, int key_group, uint8_t table)
-    void EncodeOrderedCell(CellType type, const char* cell, char* at)
+    void EncodeOrderedCell(const CType& type, const char* cell, char* at)
     char* EncodeOrderedText "sfkv::EncodeOrdered"(char* at, string_view text)
     size_t OrderedBytes(string_view text)
-    void DecodeOrdered(CellType type, const char* from_, char* cell)
-    bint IsOrdered(CellType type, const char* from_)
+    void DecodeOrdered(const CType& type, const char* from_, char* cell)
+    bint IsOrdered(const CType& type, const char* from_)
     bint ParseOrdered(const char** at, const char* end, string* text) except +
 
     cdef cppclass CKeyCodec "sfkv::KeyCodec":
@@ -98,6 +99,15 @@ cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
         void EncodeRow(const CColumns& columns, int64_t i, char* at)
         int32_t Hash(const CColumns& columns, int64_t i, const char* row, size_t bytes)
         HashKind hash_kind()
+        bint Parse(string_view row, CBuilders* builders) except +
+
+
+cdef extern from "sfkv/record_codec.h" namespace "sfkv" nogil:
+    cdef cppclass CRecordCodec "sfkv::RecordCodec":
+        size_t head_bytes()
+        void MarkNull(char* row, size_t column)
+        char* FixedCell(char* row, size_t column)
+        void MarkEnd(char* row, size_t column, const char* end)
 
 
 cdef extern from "sfkv/value_codec.h" namespace "sfkv" nogil:
@@ -105,17 +115,17 @@ cdef extern from "sfkv/value_codec.h" namespace "sfkv" nogil:
         CValueCodec()
         CValueCodec(vector[CColumn] columns, bint is_record) except +
         const vector[CColumn]& columns()
-        size_t head_bytes()
+        const CRecordCodec& record()
         size_t RowBytes(const CColumns& columns, int64_t i)
         void EncodeRow(const CColumns& columns, int64_t i, char* row)
         void BeginRow(char* row)
-        void MarkNull(char* row, size_t column)
-        char* Cell(char* row, size_t column)
-        void MarkEnd(char* row, size_t variable, const char* end)
         bint IsRow(string_view row)
-        bint IsNull(string_view row, size_t column)
-        const char* FixedCell(string_view row, size_t column)
-        string_view VariableCell(string_view row, size_t variable)
+        bint FindCell(string_view row, size_t column, string_view* cell)
+        bint ParseRow(string_view row, int64_t i, CBuilders* builders) except +
+
+    CStatus CheckValues(const CValueCodec& codec, const CColumns& values, const CColumnView* absent) except +
+    CStatus FinishValues(const CValueCodec& codec, CBuilders* builders, const vector[int]& wanted, int64_t length,
+                         const CValidityBuilder* present, ArrowArray* out) except +
 
 
 cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
@@ -174,9 +184,12 @@ cdef class KeyRows:
     cdef object reader
     cdef tuple cells           # a Cell for each column
     cdef bint is_record
+    cdef bint by_array         # single keys go by way of an Arrow array of one
+    cdef Context context
     cdef int encode(self, object key, CByteBuffer* out, int32_t* hash, Context context, str operation) except -1
     cdef int encode_exact(self, object key, CByteBuffer* out, int32_t* hash) except -1
     cdef object decode(self, string_view row)
+    cdef object decode_array(self, string_view row)
     cdef Columns read(self, object batch)
 
 
@@ -188,6 +201,8 @@ cdef class ValueRows:
     cdef tuple cells
     cdef list names
     cdef bint is_record
+    cdef bint by_array
+    cdef Context context
     cdef object dumps
     cdef object loads
     cdef object make
@@ -195,7 +210,10 @@ cdef class ValueRows:
     cdef int encode_plain(self, object value, CByteBuffer* out) except -1
     cdef int encode_record(self, object value, CByteBuffer* out) except -1
     cdef object decode(self, string_view row)
+    cdef object decode_array(self, string_view row)
     cdef Columns read(self, object batch)
+    cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *
+    cdef object arrow_of(self, object columns)
     cdef object to_python(self, object array)
 
 

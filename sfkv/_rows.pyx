@@ -9,16 +9,17 @@ objects that do not fit) goes the way of a batch of one, so that single calls an
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from cython.operator cimport dereference as deref
 
 import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._columns import ColumnReader
-from sfkv._cells cimport Cell
+from sfkv._cells cimport CType, Cell, ParseType, schema_of
 from sfkv._status cimport check, failure
 
 cdef str NO_KEY = "Corruption: a stored key does not have the form of its schema: restore the store from a snapshot"
+cdef str NO_VALUE = "Corruption: a stored value does not have the form of its schema: restore the store from a snapshot"
 
 
 cdef string_view view(bytes data):
@@ -36,22 +37,40 @@ cdef int check_lengths(size_t keys, int64_t others, str what, Context context, s
     return 0
 
 
-cdef vector[CColumn] make_columns(tuple cells):
+cdef vector[CColumn] make_columns(object schema) except *:
+    """The columns of a schema as the core has them."""
     cdef vector[CColumn] columns
     cdef CColumn column
-    for cell in cells:
-        column.type = (<Cell>cell).type
-        column.nullable = (<Cell>cell).nullable
+    for each in schema.columns:
+        column.name = each.name.encode("utf-8", "surrogatepass")
+        column.type = Cell(each).type
+        column.nullable = each.nullable
         columns.push_back(column)
     return columns
 
 
-cdef Columns read_array(object array, const vector[CColumn]& schema, bint is_record):
+cdef Columns read_array(object batch, const vector[CColumn]& schema, bint is_record, Context context, str role):
+    """Reads what is an Arrow array of the schema's types, in whatever layout; None if it is something else."""
     cdef Columns columns = Columns()
-    columns.capsules = array.__arrow_c_array__()
-    cdef ArrowArray* c_array = <ArrowArray*>PyCapsule_GetPointer(columns.capsules[1], "arrow_array")
-    check(ReadArrow(c_array[0], schema, is_record, &columns.views, &columns.rows), Context(), "read")
+    cdef CType given
+    cdef ArrowArray* array
+    give = getattr(batch, "__arrow_c_array__", None)
+    if give is None:
+        return None
+    columns.capsules = give()
+    if not ParseType(deref(schema_of(columns.capsules[0])), &given, 0 if is_record else 1) or not CanReadAs(given, schema, is_record):
+        return None
+    array = <ArrowArray*>PyCapsule_GetPointer(columns.capsules[1], "arrow_array")
+    check(ReadArrow(array[0], given, schema, is_record, &columns.views, &columns.rows), context, "read", role)
     return columns
+
+
+cdef object load_array(ArrowResult result):
+    """The Python object of an array of one."""
+    try:
+        return pa.array(result)[0].as_py()
+    except (ValueError, OverflowError) as error:
+        raise _errors.SchemaError(f"Python has no object for it: read it by get_many ({error})", code="no_object") from error
 
 
 @cython.final
@@ -87,15 +106,17 @@ cdef class KeyRows:
         self.schema = schema
         self.cells = tuple(Cell(column) for column in schema.columns)
         self.is_record = schema.is_record
+        self.by_array = any((<Cell>cell).by_array() for cell in self.cells)
         self.reader = ColumnReader(schema.columns, schema.is_record, "key", state)
+        self.context = Context(state=state, key_columns=[column.name for column in schema.columns])
         cdef HashKind hash = HashKind.kJava if schema.hash == "java" else HashKind.kMurmur
-        self.codec = CKeyCodec(make_columns(self.cells), schema.is_record, hash)
+        self.codec = CKeyCodec(make_columns(schema), schema.is_record, hash)
 
     def row_of(self, key):
         """The key row of one key, as bytes."""
         cdef CByteBuffer row
         cdef int32_t hash = 0
-        self.encode(key, &row, &hash, Context(key_columns=[column.name for column in self.schema.columns]), "encode")
+        self.encode(key, &row, &hash, self.context, "encode")
         return row.data()[:row.size()]
 
     def rows_of(self, keys):
@@ -108,7 +129,8 @@ cdef class KeyRows:
         return self.decode(string_view(row, len(row)))
 
     cdef Columns read(self, object batch):
-        return read_array(self.reader.read(batch), self.codec.columns(), self.is_record)
+        cdef Columns columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "key")
+        return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "key") if columns is None else columns
 
     cdef int encode(self, object key, CByteBuffer* out, int32_t* hash, Context context, str operation) except -1:
         """Appends the key's row to `out`, and tells its hash."""
@@ -119,7 +141,7 @@ cdef class KeyRows:
                 raise failure(_errors.SchemaError, "a key cannot be None", context, operation)
             out.Truncate(begin)
             columns = self.read([key])
-            check_nulls(columns, self.cells, context, operation)
+            check(CheckNulls(columns.views, self.codec.columns(), NULL), context, operation, "key", True)
             self.codec.EncodeRow(columns.views, 0, out.Extend(self.codec.RowBytes(columns.views, 0)))
             hash[0] = self.codec.Hash(columns.views, 0, out.data() + begin, out.size() - begin)
         if out.size() - begin > kMaxKeyRowBytes:
@@ -131,6 +153,8 @@ cdef class KeyRows:
         cdef char native[8]
         cdef string_view text
         cdef Cell cell
+        if self.by_array:
+            return 0
         if self.is_record and (type(key) is not tuple or len(<tuple>key) != len(self.cells)):
             return 0
         for i in range(len(self.cells)):
@@ -140,7 +164,10 @@ cdef class KeyRows:
                 out.Extend(1)[0] = 0 if value is None else 1
                 if value is None:
                     continue
-            if cell.width != 0:
+            if cell.type.cell == CellType.kFixedBinary:
+                if not cell.store(value, out.Extend(cell.width)):  # whose bytes have the keys' order as they are
+                    return 0
+            elif not cell.variable:
                 if not cell.store(value, native):
                     return 0
                 EncodeOrderedCell(cell.type, native, out.Extend(cell.width))
@@ -150,9 +177,9 @@ cdef class KeyRows:
                 EncodeOrderedText(out.Extend(OrderedBytes(text)), text)
         if self.codec.hash_kind() == HashKind.kMurmur:
             hash[0] = MurmurHash(out.data() + begin, out.size() - begin)
-        elif (<Cell>self.cells[0]).type == CellType.kUtf8:
+        elif (<Cell>self.cells[0]).type.cell == CellType.kUtf8:
             hash[0] = JavaHashText(text.data(), text.size())
-        elif (<Cell>self.cells[0]).type == CellType.kInt32:
+        elif (<Cell>self.cells[0]).type.cell == CellType.kInt32:
             hash[0] = JavaHashInt32((<int32_t*>native)[0])
         else:
             hash[0] = JavaHashInt64((<int64_t*>native)[0])
@@ -166,6 +193,8 @@ cdef class KeyRows:
         cdef string text
         cdef Cell cell
         cdef list values = []
+        if self.by_array:
+            return self.decode_array(row)
         for i in range(len(self.cells)):
             cell = <Cell>self.cells[i]
             if cell.nullable:
@@ -175,11 +204,14 @@ cdef class KeyRows:
                 if at[-1] == 0:
                     values.append(None)
                     continue
-            if cell.width != 0 and <size_t>(end - at) >= cell.width and IsOrdered(cell.type, at):
-                DecodeOrdered(cell.type, at, native)
-                values.append(cell.load(native))
+            if not cell.variable and <size_t>(end - at) >= cell.width and IsOrdered(cell.type, at):
+                if cell.type.cell == CellType.kFixedBinary:
+                    values.append(cell.load(at))
+                else:
+                    DecodeOrdered(cell.type, at, native)
+                    values.append(cell.load(native))
                 at += cell.width
-            elif cell.width == 0 and at < end and ParseOrdered(&at, end, &text):
+            elif cell.variable and at < end and ParseOrdered(&at, end, &text):
                 values.append(cell.load_text(text.data(), text.size()))
             else:
                 raise _errors.CorruptionError(NO_KEY)
@@ -188,13 +220,14 @@ cdef class KeyRows:
         return tuple(values) if self.is_record else values[0]
 
 
-cdef int check_nulls(Columns columns, tuple cells, Context context, str operation) except -1:
-    """Refuses nulls of a batch of one key where the schema has none."""
-    for i in range(len(cells)):
-        if not (<Cell>cells[i]).nullable and columns.views[i].IsNull(0):
-            name = context.key_columns[i]
-            raise failure(_errors.SchemaError, f"column {name!r} of the key is null, and may not be", context, operation, None, name)
-    return 0
+    cdef object decode_array(self, string_view row):
+        cdef CBuilders builders = MakeBuilders(self.codec.columns(), 1)
+        cdef ArrowResult result = ArrowResult(self.schema.record_arrow)
+        if not self.codec.Parse(row, &builders):
+            raise _errors.CorruptionError(NO_KEY)
+        check(FinishRecord(&builders, 1, NULL, result.array.get()), self.context, "decode")
+        values = tuple(load_array(result).values())
+        return values if self.is_record else values[0]
 
 
 @cython.final
@@ -205,7 +238,9 @@ cdef class ValueRows:
         self.names = [column.name for column in schema.columns]
         self.is_record = schema.is_record
         self.reader = ColumnReader(schema.columns, schema.is_record, "value", state)
-        self.codec = CValueCodec(make_columns(self.cells), schema.is_record)
+        self.by_array = any((<Cell>cell).by_array() for cell in self.cells)
+        self.context = Context(state=state, value_columns=self.names)
+        self.codec = CValueCodec(make_columns(schema), schema.is_record)
         if schema.serializer is not None:
             self.dumps = schema.serializer.dumps
             self.loads = schema.serializer.loads
@@ -214,7 +249,7 @@ cdef class ValueRows:
     def row_of(self, value):
         """The row of one value, as bytes."""
         cdef CByteBuffer row
-        self.encode(value, &row, Context(value_columns=self.names), "encode")
+        self.encode(value, &row, self.context, "encode")
         return row.data()[:row.size()]
 
     def rows_of(self, values):
@@ -227,11 +262,32 @@ cdef class ValueRows:
         return self.decode(string_view(row, len(row)))
 
     cdef Columns read(self, object batch):
+        cdef Columns columns
         if self.dumps is not None:
             batch = pa.array([None if value is None else self.dumps(value) for value in batch], pa.binary())
-        else:
-            batch = self.reader.read(batch)
-        return read_array(batch, self.codec.columns(), self.is_record)
+        columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "value")
+        return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "value") if columns is None else columns
+
+    cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *:
+        """The numbers of the columns of these names; of all if it is None."""
+        cdef vector[int] numbers
+        if columns is None:
+            return range(len(self.cells))
+        if not self.is_record:
+            raise failure(_errors.SchemaError, "a plain value has no columns to choose from", context, operation)
+        if isinstance(columns, str) or len(set(columns)) != len(columns) or not columns:
+            raise failure(_errors.SchemaError, f"columns= is a list of different names, not {columns!r}", context, operation)
+        for name in columns:
+            if name not in self.names:
+                raise failure(_errors.SchemaError, f"there is no column {name!r}: the value has {self.names}", context, operation, None, name)
+            numbers.push_back(self.names.index(name))
+        return numbers
+
+    cdef object arrow_of(self, object columns):
+        """What values are in Arrow, if only these columns are read."""
+        if columns is None:
+            return self.schema.arrow
+        return pa.struct([self.schema.columns[self.names.index(name)].field for name in columns])
 
     cdef object to_python(self, object array):
         """What users get for a batch: the array itself, or a list of objects where a serializer made it."""
@@ -248,10 +304,7 @@ cdef class ValueRows:
         if not (self.encode_record(value, out) if self.is_record else self.encode_plain(value, out)):
             out.Truncate(begin)
             columns = self.read([value])
-            for i in range(len(self.cells)):
-                if not (<Cell>self.cells[i]).nullable and columns.views[i].IsNull(0):
-                    cause = f"column {self.names[i]!r} of the value is null, and may not be"
-                    raise failure(_errors.SchemaError, cause, context, operation, None, self.names[i])
+            check(CheckValues(self.codec, columns.views, NULL), context, operation, "value", True)
             self.codec.EncodeRow(columns.views, 0, out.Extend(self.codec.RowBytes(columns.views, 0)))
         if out.size() - begin > kMaxValueBytes:
             cause = f"the value takes {out.size() - begin} bytes, and a value may take at most {kMaxValueBytes}: split it over several keys"
@@ -261,7 +314,9 @@ cdef class ValueRows:
     cdef int encode_plain(self, object value, CByteBuffer* out) except -1:
         cdef Cell cell = <Cell>self.cells[0]
         cdef string_view text
-        if cell.width != 0:
+        if self.by_array:
+            return 0
+        if not cell.variable:
             return cell.store(value, out.Extend(cell.width))
         if not cell.view(value, &text):
             return 0
@@ -270,17 +325,18 @@ cdef class ValueRows:
 
     cdef int encode_record(self, object value, CByteBuffer* out) except -1:
         cdef size_t begin = out.size()
-        cdef size_t variable = 0
+        cdef const CRecordCodec* record = &self.codec.record()
         cdef Cell cell
         cdef string_view text
-        cdef char native[8]
         cdef bint is_dict = type(value) is dict
+        if self.by_array:
+            return 0
         if is_dict:
             if len(<dict>value) != len(self.cells):
                 return 0
         elif self.make is None or type(value) is not self.make:
             return 0
-        self.codec.BeginRow(out.Extend(self.codec.head_bytes()))
+        self.codec.BeginRow(out.Extend(record.head_bytes()))
         for i in range(len(self.cells)):
             cell = <Cell>self.cells[i]
             if is_dict:
@@ -292,47 +348,53 @@ cdef class ValueRows:
             if part is None:
                 if not cell.nullable:
                     return 0
-                self.codec.MarkNull(out.data() + begin, i)
-            elif cell.width != 0:
-                if not cell.store(part, native):
+                record.MarkNull(out.data() + begin, i)
+            elif not cell.variable:
+                if not cell.store(part, record.FixedCell(out.data() + begin, i)):
                     return 0
-                memcpy(self.codec.Cell(out.data() + begin, i), native, cell.width)
             else:
                 if not cell.view(part, &text):
                     return 0
                 out.Append(text.data(), text.size())
-            if cell.width == 0:
-                self.codec.MarkEnd(out.data() + begin, variable, out.data() + out.size())
-                variable += 1
+            if cell.variable:
+                record.MarkEnd(out.data() + begin, i, out.data() + out.size())
         return 1
 
     cdef object decode(self, string_view row):
         """The value that a row stands for. Calls the user's code only when the row has been read."""
-        cdef size_t variable = 0
-        cdef string_view text
+        cdef string_view found
         cdef Cell cell
         cdef dict record
         if not self.codec.IsRow(row):
-            raise _errors.CorruptionError("Corruption: a stored value does not have the form of its schema: restore from a snapshot")
-        if not self.is_record:
+            raise _errors.CorruptionError(NO_VALUE)
+        if self.by_array:
+            record = self.decode_array(row)
+        elif not self.is_record:
             cell = <Cell>self.cells[0]
-            if cell.width != 0:
+            if not cell.variable:
                 return cell.load(row.data())
             value = cell.load_text(row.data(), row.size())
             return value if self.loads is None else self.loads(value)
-        record = {}
-        for i in range(len(self.cells)):
-            cell = <Cell>self.cells[i]
-            if self.codec.IsNull(row, i):
-                record[self.names[i]] = None
-            elif cell.width != 0:
-                record[self.names[i]] = cell.load(self.codec.FixedCell(row, i))
-            else:
-                text = self.codec.VariableCell(row, variable)
-                record[self.names[i]] = cell.load_text(text.data(), text.size())
-            if cell.width == 0:
-                variable += 1
+        else:
+            record = {}
+            for i in range(len(self.cells)):
+                cell = <Cell>self.cells[i]
+                if not self.codec.FindCell(row, i, &found):
+                    record[self.names[i]] = None
+                elif not cell.variable:
+                    record[self.names[i]] = cell.load(found.data())
+                else:
+                    record[self.names[i]] = cell.load_text(found.data(), found.size())
+        if not self.is_record:
+            return record[self.names[0]]
         return record if self.make is None else self.make(**record)
+
+    cdef object decode_array(self, string_view row):
+        cdef CBuilders builders = MakeBuilders(self.codec.columns(), 1)
+        cdef ArrowResult result = ArrowResult(self.schema.record_arrow)
+        self.codec.ParseRow(row, 0, &builders)
+        check(FinishRecord(&builders, 1, NULL, result.array.get()), self.context, "decode")
+        return load_array(result)
 
 
 def key_groups(schema, keys, int max_parallelism):

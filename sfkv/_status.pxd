@@ -31,6 +31,7 @@ cdef extern from "sfkv/status.h" namespace "sfkv" nogil:
         const string& message()
         int64_t row()
         int column()
+        const string& path()
 
 
 cdef class Context:
@@ -41,5 +42,5 @@ cdef class Context:
     cdef readonly list value_columns
 
 
-cdef int check(const CStatus& status, Context context, str operation, str role=*) except -1
+cdef int check(const CStatus& status, Context context, str operation, str role=*, bint single=*) except -1
 cdef object failure(object cls, str cause, Context context, str operation, object row=*, object column=*)

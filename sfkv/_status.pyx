@@ -37,20 +37,20 @@ cdef tuple class_of(Code code):
     return _errors.StorageError, "storage"
 
 
-cdef int check(const CStatus& status, Context context, str operation, str role=None) except -1:
+cdef int check(const CStatus& status, Context context, str operation, str role=None, bint single=False) except -1:
     """Raises what the status says, if it is not OK.
 
-    `role` tells whether the row and column of the status are a "key"'s or a "value"'s.
+    `role` tells whether the row and column of the status are a "key"'s or a "value"'s; `single` that there is no batch with rows.
     """
     if status.ok():
         return 0
     cls, code = class_of(status.code())
     cdef str cause = status.message().decode("utf-8", "replace")
-    row = status.row() if status.row() >= 0 else None
+    row = status.row() if status.row() >= 0 and not single else None
     column = None
     if status.column() >= 0:
         names = context.key_columns if role == "key" else context.value_columns
-        column = names[status.column()] if status.column() < len(names) else None
+        column = names[status.column()] + status.path().decode("utf-8", "replace") if status.column() < len(names) else None
     if cause.startswith("is null"):
         cause = f"the {role or 'value'} {cause}" if column is None else f"column {column!r} of the {role or 'value'} {cause}"
     error = failure(cls, cause, context, operation, row, column)

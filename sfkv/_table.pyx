@@ -17,8 +17,8 @@ import pyarrow as pa
 from sfkv import _errors
 from sfkv._engine cimport CCall
 from sfkv._rows cimport (
-    ArrowResult, CByteBuffer, CColumnBuilder, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, EncodeKeyHeader,
-    FinishPresence, FinishRecord, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, ValueRows, check_lengths, kKeyHeaderBytes,
+    ArrowResult, CBuilders, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, EncodeKeyHeader,
+    FinishPresence, FinishValues, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, MakeBuildersOf, ValueRows, check_lengths, kKeyHeaderBytes,
     kMaxKeyRowBytes, string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
@@ -185,26 +185,25 @@ cdef class Table:
                 batch.Sort()
         return check(status, self.context, operation, "key")
 
-    def get_many(self, keys):
+    def get_many(self, keys, columns=None):
+        """`columns`: names of the value's columns, to be read in that order; all of them if it is None."""
         cdef CRows* rows = self.store.rows()
         cdef CKeyBatch batch
         cdef CCall call
-        cdef vector[CColumnBuilder] builders
+        cdef CBuilders builders
         cdef CValidityBuilder present
         cdef CStatus status
-        cdef ArrowResult result = ArrowResult(self.values.schema.arrow)
+        cdef vector[int] wanted = self.values.numbers_of(columns, self.context, "get_many")
+        cdef ArrowResult result = ArrowResult(self.values.arrow_of(columns))
         self.read_keys(keys, &batch, "get_many")
         cdef int64_t count = batch.size()
         self.store.enter(&call, self.context, "get_many")
         with nogil:
             present.Begin(count)
-            builders = MakeBuilders(self.values.codec.columns(), count)
+            builders = MakeBuildersOf(self.values.codec.columns(), wanted, count)
             status = rows.ReadColumns(batch, self.values.codec, &builders, &present)
             if status.ok():
-                if self.values.is_record:
-                    status = FinishRecord(&builders, count, &present, result.array.get())
-                else:
-                    status = builders[0].Finish(count, result.array.get())
+                status = FinishValues(self.values.codec, &builders, wanted, count, &present, result.array.get())
             call.Leave()
         check(status, self.context, "get_many", "value")
         return self.values.to_python(pa.array(result))

@@ -5,17 +5,20 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._cells cimport string_view
+from sfkv._cells cimport ArrowArray, string_view
 from sfkv._rows cimport (
-    ArrowArray, CByteBuffer, CColumnBuilder, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec,
+    CBuilders, CByteBuffer, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec,
     CWriteBatch, KeyGroupRange,
 )
 from sfkv._status cimport CStatus
 
 
+cdef extern from "sfkv/row_codec.h" namespace "sfkv" nogil:
+    char* AppendVarint(char* at, size_t value)
+
+
 cdef extern from "sfkv/list_codec.h" namespace "sfkv" nogil:
     size_t ElementBytes(size_t row_bytes)
-    char* EncodeElementHead(char* at, size_t row_bytes)
     cbool TakeElement(string_view* list, string_view* row)
     size_t UniformWidth(const CValueCodec& codec)
 
@@ -71,7 +74,7 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus ReadRow(string_view key, bint may_wait, CByteBuffer* row, cbool* found) except +
         CStatus PutRow(string_view key, string_view row, bint may_wait) except +
         CStatus DeleteRow(string_view key, bint may_wait) except +
-        CStatus ReadColumns(const CKeyBatch& keys, const CValueCodec& codec, vector[CColumnBuilder]* builders, CValidityBuilder* present) except +
+        CStatus ReadColumns(const CKeyBatch& keys, const CValueCodec& codec, CBuilders* builders, CValidityBuilder* present) except +
         CStatus ReadRows(const CKeyBatch& keys, CRowSet* rows) except +
         CStatus HaveRows(const CKeyBatch& keys, CValidityBuilder* present) except +
         CStatus PutColumns(const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values, const CColumnView* clears,

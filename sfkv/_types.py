@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import re
 import types
 import typing
 from typing import Any
@@ -16,22 +17,38 @@ import pyarrow as pa
 
 from sfkv._errors import SchemaError
 
-# How a cell lies in memory: the values of CellType in include/sfkv/column.h.
-_BOOL, _INT8, _INT16, _INT32, _INT64, _FLOAT32, _FLOAT64, _UTF8, _BINARY = range(9)
-
-_TYPES: dict[str, tuple[pa.DataType, int]] = {
-    "bool": (pa.bool_(), _BOOL),
-    "int8": (pa.int8(), _INT8),
-    "int16": (pa.int16(), _INT16),
-    "int32": (pa.int32(), _INT32),
-    "int64": (pa.int64(), _INT64),
-    "float32": (pa.float32(), _FLOAT32),
-    "float64": (pa.float64(), _FLOAT64),
-    "utf8": (pa.utf8(), _UTF8),
-    "binary": (pa.binary(), _BINARY),
-    "date32": (pa.date32(), _INT32),
+# Types without parameters, by the names that are stored.
+_PLAIN = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "utf8": pa.utf8(),
+    "large_utf8": pa.large_utf8(),
+    "utf8_view": pa.string_view(),
+    "binary": pa.binary(),
+    "large_binary": pa.large_binary(),
+    "binary_view": pa.binary_view(),
+    "date32": pa.date32(),
+    "date64": pa.date64(),
 }
-_NAMES = {arrow: name for name, (arrow, _) in _TYPES.items()}
+_NAMES = {arrow: name for name, arrow in _PLAIN.items()}
+_SIZED = re.compile(r"(time32|time64|timestamp|duration|decimal128|decimal256|fixed_size_binary)\[(.*)\]")
+
+_MAX_COLUMNS = 1024
+_MAX_LIST_SIZE = 1 << 24
+
+# A type may hold types, which may hold types, ...: so deep, itself counted. kMaxTypeDepth in include/sfkv/type.h.
+MAX_TYPE_DEPTH = 16
 
 _SHORT_NAMES: dict[Any, pa.DataType] = {
     bool: pa.bool_(),
@@ -41,9 +58,14 @@ _SHORT_NAMES: dict[Any, pa.DataType] = {
     bytes: pa.binary(),
     dt.datetime: pa.timestamp("us"),
     dt.date: pa.date32(),
+    dt.time: pa.time64("us"),
+    dt.timedelta: pa.duration("us"),
 }
 
-_JAVA_HASHED = (pa.int32(), pa.int64(), pa.utf8())
+
+def is_java_hashed(arrow: pa.DataType) -> bool:
+    """Whether keys of this type are hashed as Flink hashes them."""
+    return arrow in (pa.int32(), pa.int64(), pa.utf8(), pa.large_utf8(), pa.string_view())
 
 
 class Msgpack:
@@ -89,25 +111,81 @@ class Column:
     nullable: bool
 
     @property
-    def cell_type(self) -> int:
-        return _INT64 if pa.types.is_timestamp(self.type) else _TYPES[_NAMES[self.type]][1]
+    def field(self) -> pa.Field:
+        return pa.field(self.name, self.type, self.nullable)
 
     def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "type": type_name(self.type), "nullable": self.nullable}
+        return {"name": self.name, "type": describe_type(self.type), "nullable": self.nullable}
+
+    @classmethod
+    def of(cls, field: pa.Field) -> Column:
+        return cls(field.name, field.type, field.nullable)
+
+    @classmethod
+    def parse(cls, description: dict[str, Any]) -> Column:
+        return cls(description["name"], parse_type(description["type"]), description["nullable"])
 
 
-def type_name(arrow: pa.DataType) -> str:
-    """The name that is stored for a type that sfkv supports."""
-    if pa.types.is_timestamp(arrow):
-        return f"timestamp[{arrow.unit}]" if arrow.tz is None else f"timestamp[{arrow.unit}, tz={arrow.tz}]"
-    return _NAMES[arrow]
+def describe_type(arrow: pa.DataType) -> str | dict[str, Any]:
+    """What is stored of a type that sfkv supports. FORMAT.md section 5."""
+    types = pa.types
+    if arrow in _NAMES:
+        return _NAMES[arrow]
+    if types.is_struct(arrow):
+        return {"struct": [Column.of(field).describe() for field in arrow]}
+    if types.is_map(arrow):
+        return {
+            "map": [Column.of(arrow.key_field).describe(), Column.of(arrow.item_field).describe()],
+            "sorted": arrow.keys_sorted,
+        }
+    if types.is_fixed_size_list(arrow):
+        return {"fixed_size_list": Column.of(arrow.value_field).describe(), "size": arrow.list_size}
+    if types.is_list(arrow) or types.is_large_list(arrow):
+        return {"list" if types.is_list(arrow) else "large_list": Column.of(arrow.value_field).describe()}
+    if types.is_fixed_size_binary(arrow) and not types.is_decimal(arrow):
+        return f"fixed_size_binary[{arrow.byte_width}]"
+    if types.is_decimal(arrow):
+        return f"decimal{arrow.bit_width}[{arrow.precision}, {arrow.scale}]"
+    zone = f", tz={arrow.tz}" if types.is_timestamp(arrow) and arrow.tz is not None else ""
+    kind = "timestamp" if types.is_timestamp(arrow) else "duration" if types.is_duration(arrow) else f"time{arrow.bit_width}"
+    return f"{kind}[{arrow.unit}{zone}]"
 
 
-def parse_type_name(name: str) -> pa.DataType:
-    if name.startswith("timestamp["):
-        unit, _, zone = name[len("timestamp[") : -1].partition(", tz=")
+def parse_type(description: str | dict[str, Any]) -> pa.DataType:
+    """The type that ``describe_type`` described.
+
+    Raises:
+        KeyError, ValueError, TypeError: it is none.
+    """
+    if isinstance(description, str):
+        return _PLAIN[description] if description in _PLAIN else _parse_sized(description)
+    if "struct" in description:
+        return pa.struct([Column.parse(column).field for column in description["struct"]])
+    if "map" in description:
+        key, item = (Column.parse(column).field for column in description["map"])
+        return pa.map_(key, item, keys_sorted=description["sorted"])
+    if "fixed_size_list" in description:
+        return pa.list_(Column.parse(description["fixed_size_list"]).field, description["size"])
+    if "large_list" in description:
+        return pa.large_list(Column.parse(description["large_list"]).field)
+    return pa.list_(Column.parse(description["list"]).field)
+
+
+def _parse_sized(name: str) -> pa.DataType:
+    matched = _SIZED.fullmatch(name)
+    if matched is None:
+        raise KeyError(name)
+    kind, inside = matched.groups()
+    if kind == "fixed_size_binary":
+        return pa.binary(int(inside))
+    if kind.startswith("decimal"):
+        precision, scale = map(int, inside.split(","))
+        return (pa.decimal128 if kind == "decimal128" else pa.decimal256)(precision, scale)
+    unit, _, zone = inside.partition(", tz=")
+    if kind == "timestamp":
         return pa.timestamp(unit, tz=zone or None)
-    return _TYPES[name][0]
+    made: pa.DataType = {"time32": pa.time32, "time64": pa.time64, "duration": pa.duration}[kind](unit)
+    return made
 
 
 class KeySchema:
@@ -121,7 +199,7 @@ class KeySchema:
     def __init__(self, columns: list[Column], is_record: bool) -> None:
         self.columns = columns
         self.is_record = is_record
-        java = len(columns) == 1 and not columns[0].nullable and columns[0].type in _JAVA_HASHED
+        java = len(columns) == 1 and not columns[0].nullable and is_java_hashed(columns[0].type)
         self.hash = "java" if java else "murmur3"
 
     @classmethod
@@ -218,28 +296,40 @@ def describe_text(description: dict[str, Any]) -> str:
     return description.get("serializer") or _text(_parse_columns(description), description["record"])
 
 
+def type_text(arrow: pa.DataType) -> str:
+    """A type as errors show it."""
+    described = describe_type(arrow)
+    if isinstance(described, str):
+        return described
+    if pa.types.is_map(arrow):
+        return f"map<{type_text(arrow.key_type)}, {type_text(arrow.item_type)}>"
+    inside = ", ".join(_field_text(Column.of(arrow.field(i))) for i in range(arrow.num_fields))
+    size = f", {arrow.list_size}" if pa.types.is_fixed_size_list(arrow) else ""
+    return f"{next(iter(described))}<{inside}{size}>"
+
+
+def _field_text(column: Column) -> str:
+    return f"{column.name}: {type_text(column.type)}{'' if column.nullable else ' not null'}"
+
+
 def _text(columns: list[Column], is_record: bool) -> str:
-    if not is_record:
-        return type_name(columns[0].type)
-    fields = (f"{c.name}: {type_name(c.type)}{'' if c.nullable else ' not null'}" for c in columns)
-    return f"struct<{', '.join(fields)}>"
+    return f"struct<{', '.join(map(_field_text, columns))}>" if is_record else type_text(columns[0].type)
 
 
 def _arrow(columns: list[Column], is_record: bool) -> pa.DataType:
-    if not is_record:
-        return columns[0].type
-    return pa.struct([pa.field(c.name, c.type, c.nullable) for c in columns])
+    return pa.struct([column.field for column in columns]) if is_record else columns[0].type
 
 
 def _parse_columns(description: dict[str, Any]) -> list[Column]:
-    return [Column(c["name"], parse_type_name(c["type"]), c["nullable"]) for c in description["columns"]]
+    return [Column.parse(column) for column in description["columns"]]
 
 
 def _is_struct(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, msgspec.Struct)
 
 
-def _plain_type(wanted: Any, where: str) -> pa.DataType:
+def _plain_type(wanted: Any, where: str, *, nullable: bool = False) -> pa.DataType:
+    """The type that a user names by itself or by a short name, as it is stored."""
     try:
         arrow = _SHORT_NAMES.get(wanted, wanted)
     except TypeError:
@@ -247,12 +337,63 @@ def _plain_type(wanted: Any, where: str) -> pa.DataType:
     if not isinstance(arrow, pa.DataType):
         names = ", ".join(getattr(name, "__name__", str(name)) for name in _SHORT_NAMES)
         raise SchemaError(f"{where} type {wanted!r} is not known: pass a pyarrow type, or one of {names}")
-    if arrow not in _NAMES and not pa.types.is_timestamp(arrow):
-        raise SchemaError(
-            f"{where} type {arrow} is not supported: use one of {', '.join(_TYPES)}, timestamp"
-            + (", or sfkv.Msgpack() for objects" if where != "key" else "")
-        )
-    return arrow
+    return _stored_type(arrow, where, nullable, 1)
+
+
+def _stored_type(arrow: pa.DataType, where: str, nullable: bool, depth: int) -> pa.DataType:
+    """The type without dictionaries, which are stored by value. Refuses what sfkv does not have, by its path."""
+    types = pa.types
+    if types.is_dictionary(arrow):
+        return _stored_type(arrow.value_type, where, nullable, depth)
+    if depth > MAX_TYPE_DEPTH:
+        raise SchemaError(f"{where} is nested more than {MAX_TYPE_DEPTH} types deep")
+    is_key = where.startswith("key")
+    if types.is_null(arrow) and not (nullable and not is_key):
+        raise SchemaError(f"{where} can hold nothing: type null is for a value's columns that may be null")
+    if arrow in _NAMES:
+        return arrow
+    is_sized = types.is_temporal(arrow) or types.is_decimal128(arrow) or types.is_decimal256(arrow)
+    if is_sized or (types.is_fixed_size_binary(arrow) and not types.is_decimal(arrow) and arrow.byte_width > 0):
+        if not types.is_interval(arrow):
+            return arrow
+    elif not is_key:
+        nested = _stored_nested(arrow, where, depth)
+        if nested is not None:
+            return nested
+    raise SchemaError(
+        f"{where} type {arrow} is not supported: use bool, int, uint, float, decimal128 or decimal256, date, time, timestamp, duration, "
+        + "utf8, binary or fixed-size binary"
+        + ("" if is_key else ", lists, maps and structs of them, or sfkv.Msgpack() for objects")
+    )
+
+
+def _stored_nested(arrow: pa.DataType, where: str, depth: int) -> pa.DataType | None:
+    """The same for a type that holds others; None if it is none."""
+    types = pa.types
+
+    def stored(field: pa.Field, of: str) -> pa.Field:
+        return field.with_type(_stored_type(field.type, f"{where}.{of}", field.nullable, depth + 1)).remove_metadata()
+
+    if types.is_struct(arrow):
+        names = [field.name for field in arrow]
+        if not names or len(set(names)) != len(names) or len(names) > _MAX_COLUMNS:
+            raise SchemaError(
+                f"{where} is a struct of the fields {names}: it must have 1 to {_MAX_COLUMNS}, of different names"
+            )
+        return pa.struct([stored(field, field.name) for field in arrow])
+    if types.is_map(arrow):
+        return pa.map_(stored(arrow.key_field, "key"), stored(arrow.item_field, "value"), keys_sorted=arrow.keys_sorted)
+    if types.is_fixed_size_list(arrow):
+        if not 1 <= arrow.list_size <= _MAX_LIST_SIZE:
+            raise SchemaError(
+                f"{where} is a list of {arrow.list_size} items: use 1 to {_MAX_LIST_SIZE}, or a list of any length"
+            )
+        return pa.list_(stored(arrow.value_field, "item"), arrow.list_size)
+    if types.is_large_list(arrow):
+        return pa.large_list(stored(arrow.value_field, "item"))
+    if types.is_list(arrow):
+        return pa.list_(stored(arrow.value_field, "item"))
+    return None
 
 
 def _record_columns(wanted: Any, where: str) -> list[Column] | None:
@@ -269,12 +410,15 @@ def _record_columns(wanted: Any, where: str) -> list[Column] | None:
         fields = [(name, *_split_optional(hints[name])) for name in wanted.__struct_fields__]
     else:
         return None
-    if not 1 <= len(fields) <= 1024:
-        raise SchemaError(f"the {where} has {len(fields)} columns, and must have 1 to 1024")
+    if not 1 <= len(fields) <= _MAX_COLUMNS:
+        raise SchemaError(f"the {where} has {len(fields)} columns, and must have 1 to {_MAX_COLUMNS}")
     names = [name for name, _, _ in fields]
     if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
         raise SchemaError(f"the {where}'s column names are not different texts: {names}")
-    return [Column(name, _plain_type(type, f"{where} column {name!r}"), nullable) for name, type, nullable in fields]
+    return [
+        Column(name, _plain_type(type, f"{where} column {name!r}", nullable=nullable), nullable)
+        for name, type, nullable in fields
+    ]
 
 
 def _split_optional(hint: Any) -> tuple[Any, bool]:

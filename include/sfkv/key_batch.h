@@ -205,7 +205,10 @@ class KeyBatch {
 inline Status ComputeKeyGroups(const KeyCodec& codec, const Columns& columns, int max_parallelism, ArrowArray* out) {
   SFKV_RETURN_IF_ERROR(CheckNulls(columns, codec.columns()));
   const int64_t count = columns[0].length();
-  ColumnBuilder groups(CellType::kInt32, count);
+  Column column;
+  column.type.cell = CellType::kInt32;
+  column.type.width = sizeof(int32_t);
+  ColumnBuilder groups(column, count);
   ByteBuffer row;
   for (int64_t i = 0; i < count; ++i) {
     row.Clear();
@@ -214,7 +217,7 @@ inline Status ComputeKeyGroups(const KeyCodec& codec, const Columns& columns, in
     const int32_t group = KeyGroupOf(codec.Hash(columns, i, row.data(), bytes), max_parallelism);
     groups.SetFixed(i, reinterpret_cast<const char*>(&group));
   }
-  return groups.Finish(count, out);
+  return groups.Finish(count, nullptr, out);
 }
 
 }  // namespace sfkv

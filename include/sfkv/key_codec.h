@@ -6,10 +6,10 @@
 // Not thread-safe; no state but the schema.
 #pragma once
 
-#include <cmath>
 #include <optional>
 
 #include "sfkv/key_group.h"
+#include "sfkv/column_builder.h"
 #include "sfkv/row_codec.h"
 
 namespace sfkv {
@@ -24,34 +24,45 @@ inline void EncodeKeyHeader(char* at, int key_group, uint8_t table) {
 
 // --- One cell, in order-preserving form.
 
-// Gives a float the bits that sort as numbers do: -0.0 is 0.0, and all NaNs are one, which sorts last.
-template <typename Float, typename Bits>
-inline Bits OrderedBits(Float value) {
-  constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
-  Bits bits;
-  if (std::isnan(value)) return static_cast<Bits>(~Bits{0});
-  if (value == 0) return sign;
-  std::memcpy(&bits, &value, sizeof(bits));
+// Gives a float's bits an order that is its numbers': -0.0 is 0.0, and all NaNs are one, which sorts last.
+template <typename Bits>
+inline Bits OrderedBits(Bits bits, Bits infinity) {
+  constexpr Bits sign = static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
+  const Bits magnitude = static_cast<Bits>(bits & static_cast<Bits>(~sign));
+  if (magnitude > infinity) return static_cast<Bits>(~Bits{0});
+  if (magnitude == 0) return sign;
   return (bits & sign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | sign);
 }
 
-template <typename Float, typename Bits>
-inline Float FromOrderedBits(Bits bits) {
-  constexpr Bits sign = Bits{1} << (sizeof(Bits) * 8 - 1);
-  if (bits == static_cast<Bits>(~Bits{0})) return std::numeric_limits<Float>::quiet_NaN();
-  bits = (bits & sign) != 0 ? static_cast<Bits>(bits ^ sign) : static_cast<Bits>(~bits);
-  Float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
+// The bits that a float had: of NaN, the quiet one without sign.
+template <typename Bits>
+inline Bits FromOrderedBits(Bits bits, Bits infinity) {
+  constexpr Bits sign = static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
+  if (bits == static_cast<Bits>(~Bits{0})) return static_cast<Bits>(infinity | (infinity >> 1));
+  return (bits & sign) != 0 ? static_cast<Bits>(bits ^ sign) : static_cast<Bits>(~bits);
 }
 
-inline void EncodeOrdered(char* at, bool value) { *at = value ? 1 : 0; }
-inline void EncodeOrdered(char* at, int8_t value) { StoreAs(at, static_cast<uint8_t>(value ^ INT8_MIN)); }
-inline void EncodeOrdered(char* at, int16_t value) { StoreAs(at, ByteSwap(static_cast<uint16_t>(value ^ INT16_MIN))); }
-inline void EncodeOrdered(char* at, int32_t value) { StoreAs(at, ByteSwap(static_cast<uint32_t>(value ^ INT32_MIN))); }
-inline void EncodeOrdered(char* at, int64_t value) { StoreAs(at, ByteSwap(static_cast<uint64_t>(value ^ INT64_MIN))); }
-inline void EncodeOrdered(char* at, float value) { StoreAs(at, ByteSwap(OrderedBits<float, uint32_t>(value))); }
-inline void EncodeOrdered(char* at, double value) { StoreAs(at, ByteSwap(OrderedBits<double, uint64_t>(value))); }
+constexpr uint16_t kInfinity16 = 0x7C00;
+constexpr uint32_t kInfinity32 = 0x7F800000;
+constexpr uint64_t kInfinity64 = 0x7FF0000000000000;
+
+// Writes a number's bits, most significant byte first.
+template <typename Bits>
+inline void StoreBig(char* at, Bits bits) {
+  StoreAs(at, ByteSwap(bits));
+}
+template <typename Bits>
+inline Bits LoadBig(const char* at) {
+  return ByteSwap(LoadAs<Bits>(at));
+}
+template <typename Bits>
+constexpr Bits SignOf() {
+  return static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
+}
+
+inline void ReverseBytes(const char* from, size_t width, char* at) {
+  for (size_t i = 0; i < width; ++i) at[i] = from[width - 1 - i];
+}
 
 // Bytes of "text" once it is escaped and terminated.
 inline size_t OrderedBytes(std::string_view text) {
@@ -77,32 +88,46 @@ inline char* EncodeOrdered(char* at, std::string_view text) {
 }
 
 // Writes the ordered form of a cell with a width, given in this machine's form.
-inline void EncodeOrderedCell(CellType type, const char* cell, char* at) {
-  switch (type) {
-    case CellType::kBool: EncodeOrdered(at, *cell != 0); break;
-    case CellType::kInt8: EncodeOrdered(at, LoadAs<int8_t>(cell)); break;
-    case CellType::kInt16: EncodeOrdered(at, LoadAs<int16_t>(cell)); break;
-    case CellType::kInt32: EncodeOrdered(at, LoadAs<int32_t>(cell)); break;
-    case CellType::kInt64: EncodeOrdered(at, LoadAs<int64_t>(cell)); break;
-    case CellType::kFloat32: EncodeOrdered(at, LoadAs<float>(cell)); break;
-    case CellType::kFloat64: EncodeOrdered(at, LoadAs<double>(cell)); break;
-    case CellType::kUtf8:
-    case CellType::kBinary: break;  // no width
+inline void EncodeOrderedCell(const Type& type, const char* cell, char* at) {
+  switch (type.cell) {
+    case CellType::kBool: *at = *cell != 0 ? 1 : 0; break;
+    case CellType::kInt8: *at = static_cast<char>(*cell ^ 0x80); break;
+    case CellType::kInt16: StoreBig(at, static_cast<uint16_t>(LoadAs<uint16_t>(cell) ^ SignOf<uint16_t>())); break;
+    case CellType::kInt32: StoreBig(at, LoadAs<uint32_t>(cell) ^ SignOf<uint32_t>()); break;
+    case CellType::kInt64: StoreBig(at, LoadAs<uint64_t>(cell) ^ SignOf<uint64_t>()); break;
+    case CellType::kUInt8: *at = *cell; break;
+    case CellType::kUInt16: StoreBig(at, LoadAs<uint16_t>(cell)); break;
+    case CellType::kUInt32: StoreBig(at, LoadAs<uint32_t>(cell)); break;
+    case CellType::kUInt64: StoreBig(at, LoadAs<uint64_t>(cell)); break;
+    case CellType::kFloat16: StoreBig(at, OrderedBits(LoadAs<uint16_t>(cell), kInfinity16)); break;
+    case CellType::kFloat32: StoreBig(at, OrderedBits(LoadAs<uint32_t>(cell), kInfinity32)); break;
+    case CellType::kFloat64: StoreBig(at, OrderedBits(LoadAs<uint64_t>(cell), kInfinity64)); break;
+    case CellType::kDecimal:
+      ReverseBytes(cell, type.width, at);
+      *at = static_cast<char>(*at ^ 0x80);
+      break;
+    default: std::memcpy(at, cell, type.width); break;  // fixed-size binary
   }
 }
 
 // Turns the ordered form of a cell with a width into this machine's form.
-inline void DecodeOrdered(CellType type, const char* from, char* cell) {
-  switch (type) {
-    case CellType::kBool: *cell = *from; break;
-    case CellType::kInt8: StoreAs(cell, static_cast<int8_t>(*from ^ INT8_MIN)); break;
-    case CellType::kInt16: StoreAs(cell, static_cast<int16_t>(ByteSwap(LoadAs<uint16_t>(from)) ^ 0x8000u)); break;
-    case CellType::kInt32: StoreAs(cell, static_cast<int32_t>(ByteSwap(LoadAs<uint32_t>(from)) ^ 0x80000000u)); break;
-    case CellType::kInt64: StoreAs(cell, static_cast<int64_t>(ByteSwap(LoadAs<uint64_t>(from)) ^ (uint64_t{1} << 63))); break;
-    case CellType::kFloat32: StoreAs(cell, FromOrderedBits<float, uint32_t>(ByteSwap(LoadAs<uint32_t>(from)))); break;
-    case CellType::kFloat64: StoreAs(cell, FromOrderedBits<double, uint64_t>(ByteSwap(LoadAs<uint64_t>(from)))); break;
-    case CellType::kUtf8:
-    case CellType::kBinary: break;  // no width
+inline void DecodeOrdered(const Type& type, const char* from, char* cell) {
+  switch (type.cell) {
+    case CellType::kInt8: *cell = static_cast<char>(*from ^ 0x80); break;
+    case CellType::kInt16: StoreAs(cell, static_cast<uint16_t>(LoadBig<uint16_t>(from) ^ SignOf<uint16_t>())); break;
+    case CellType::kInt32: StoreAs(cell, LoadBig<uint32_t>(from) ^ SignOf<uint32_t>()); break;
+    case CellType::kInt64: StoreAs(cell, LoadBig<uint64_t>(from) ^ SignOf<uint64_t>()); break;
+    case CellType::kUInt16: StoreAs(cell, LoadBig<uint16_t>(from)); break;
+    case CellType::kUInt32: StoreAs(cell, LoadBig<uint32_t>(from)); break;
+    case CellType::kUInt64: StoreAs(cell, LoadBig<uint64_t>(from)); break;
+    case CellType::kFloat16: StoreAs(cell, FromOrderedBits(LoadBig<uint16_t>(from), kInfinity16)); break;
+    case CellType::kFloat32: StoreAs(cell, FromOrderedBits(LoadBig<uint32_t>(from), kInfinity32)); break;
+    case CellType::kFloat64: StoreAs(cell, FromOrderedBits(LoadBig<uint64_t>(from), kInfinity64)); break;
+    case CellType::kDecimal:
+      ReverseBytes(from, type.width, cell);
+      cell[type.width - 1] = static_cast<char>(cell[type.width - 1] ^ 0x80);
+      break;
+    default: std::memcpy(cell, from, type.width); break;  // bool, uint8, fixed-size binary
   }
 }
 
@@ -120,14 +145,14 @@ inline bool ParseOrdered(const char** at, const char* end, std::string* text) {
   }
 }
 
-// Whether the ordered form of a cell with a width is one that EncodeOrdered writes: keys that are equal must have equal bytes.
-inline bool IsOrdered(CellType type, const char* from) {
-  if (type == CellType::kBool) return static_cast<uint8_t>(*from) <= 1;
-  if (type != CellType::kFloat32 && type != CellType::kFloat64) return true;
+// Whether the ordered form of a cell with a width is one that EncodeOrderedCell writes: keys that are equal must have equal bytes.
+inline bool IsOrdered(const Type& type, const char* from) {
+  if (type.cell == CellType::kBool) return static_cast<uint8_t>(*from) <= 1;
+  if (type.cell < CellType::kFloat16 || type.cell > CellType::kFloat64) return true;
   char cell[8], again[8];
   DecodeOrdered(type, from, cell);
   EncodeOrderedCell(type, cell, again);
-  return std::memcmp(from, again, CellBytes(type)) == 0;
+  return std::memcmp(from, again, type.width) == 0;
 }
 
 // Where the escaped text at the beginning of "bytes" ends, its terminator included; npos if it does not, or is malformed.
@@ -151,9 +176,8 @@ class KeyCodec {
   KeyCodec(std::vector<Column> columns, bool is_record, HashKind hash)
       : columns_(std::move(columns)), is_record_(is_record), hash_kind_(hash) {
     for (const Column& column : columns_) {
-      const size_t bytes = CellBytes(column.type);
-      is_fixed_ &= bytes != 0 && !column.nullable;
-      fixed_bytes_ += bytes;
+      is_fixed_ &= !column.type.is_variable() && !column.nullable;
+      fixed_bytes_ += column.type.width;
     }
   }
 
@@ -167,7 +191,7 @@ class KeyCodec {
   // The 32-bit hash of row "i", whose key row is "bytes" long at "row".
   int32_t Hash(const Columns& columns, int64_t i, const char* row, size_t bytes) const {
     if (hash_kind_ == HashKind::kMurmur) return MurmurHash(row, bytes);
-    switch (columns_[0].type) {
+    switch (columns_[0].type.cell) {
       case CellType::kInt32: return JavaHash(columns[0].Value<int32_t>(i));
       case CellType::kInt64: return JavaHash(columns[0].Value<int64_t>(i));
       default: {
@@ -184,8 +208,8 @@ class KeyCodec {
     for (size_t c = 0; c < columns_.size(); ++c) {
       bytes += columns_[c].nullable;
       if (columns[c].IsNull(i)) continue;
-      const size_t width = CellBytes(columns_[c].type);
-      bytes += width != 0 ? width : OrderedBytes(columns[c].Bytes(i));
+      const Type& type = columns_[c].type;
+      bytes += type.is_variable() ? OrderedBytes(columns[c].Bytes(i)) : type.width;
     }
     return bytes;
   }
@@ -199,33 +223,32 @@ class KeyCodec {
         *at++ = present ? 1 : 0;
         if (!present) continue;
       }
-      switch (columns_[c].type) {
-        case CellType::kBool: EncodeOrdered(at, column.Bool(i)); break;
-        case CellType::kInt8: EncodeOrdered(at, column.Value<int8_t>(i)); break;
-        case CellType::kInt16: EncodeOrdered(at, column.Value<int16_t>(i)); break;
-        case CellType::kInt32: EncodeOrdered(at, column.Value<int32_t>(i)); break;
-        case CellType::kInt64: EncodeOrdered(at, column.Value<int64_t>(i)); break;
-        case CellType::kFloat32: EncodeOrdered(at, column.Value<float>(i)); break;
-        case CellType::kFloat64: EncodeOrdered(at, column.Value<double>(i)); break;
-        case CellType::kUtf8:
-        case CellType::kBinary: at = EncodeOrdered(at, column.Bytes(i)); continue;
+      const Type& type = columns_[c].type;
+      if (type.is_variable()) {
+        at = EncodeOrdered(at, column.Bytes(i));
+        continue;
       }
-      at += CellBytes(columns_[c].type);
+      if (type.cell == CellType::kBool) {
+        *at = column.Bool(i) ? 1 : 0;
+      } else {
+        EncodeOrderedCell(type, column.Fixed(i, type.width), at);
+      }
+      at += type.width;
     }
   }
 
   // Reads the key row at the beginning of "bytes" into row "i" of "builders", one per column. Returns what follows it; nothing at
   // all if the bytes begin with no key row of this schema.
-  std::optional<std::string_view> ParseFront(std::string_view bytes, int64_t i, std::vector<ColumnBuilder>* builders) const {
+  std::optional<std::string_view> ParseFront(std::string_view bytes, int64_t i, Builders* builders) const {
     std::string text;
-    char cell[8];
     for (size_t c = 0; c < columns_.size(); ++c) {
       const std::optional<std::string_view> ordered = TakeCell(c, &bytes);
       if (!ordered) return std::nullopt;
-      if (ordered->data() == nullptr) continue;
-      if (CellBytes(columns_[c].type) != 0) {
-        DecodeOrdered(columns_[c].type, ordered->data(), cell);
-        (*builders)[c].SetFixed(i, cell);
+      if (ordered->data() == nullptr || !(*builders)[c].is_wanted()) continue;
+      if (!columns_[c].type.is_variable()) {
+        text.resize(columns_[c].type.width);
+        DecodeOrdered(columns_[c].type, ordered->data(), text.data());
+        (*builders)[c].SetFixed(i, text.data());
       } else {
         const char* at = ordered->data();
         if (!ParseOrdered(&at, at + ordered->size(), &text)) return std::nullopt;
@@ -233,6 +256,12 @@ class KeyCodec {
       }
     }
     return bytes;
+  }
+
+  // Reads a whole key row into row 0. False if the bytes are none.
+  bool Parse(std::string_view row, Builders* builders) const {
+    const auto rest = ParseFront(row, 0, builders);
+    return rest && rest->empty();
   }
 
  private:
@@ -244,15 +273,15 @@ class KeyCodec {
       bytes->remove_prefix(1);
       if (!present) return std::string_view();
     }
-    size_t taken = CellBytes(columns_[column].type);
-    if (taken == 0) {
+    size_t taken = columns_[column].type.width;
+    if (columns_[column].type.is_variable()) {
       const size_t end = FindOrderedEnd(*bytes);
       if (end == std::string_view::npos) return std::nullopt;
       taken = end;
     }
     if (bytes->size() < taken) return std::nullopt;
     const std::string_view cell = bytes->substr(0, taken);
-    if (!IsOrdered(columns_[column].type, cell.data())) return std::nullopt;
+    if (!columns_[column].type.is_variable() && !IsOrdered(columns_[column].type, cell.data())) return std::nullopt;
     bytes->remove_prefix(taken);
     return cell;
   }

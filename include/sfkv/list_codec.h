@@ -13,39 +13,24 @@
 
 namespace sfkv {
 
-inline size_t ElementBytes(size_t row_bytes) {
-  size_t bytes = row_bytes + 1;
-  for (size_t rest = row_bytes; rest >= 128; rest >>= 7) ++bytes;
-  return bytes;
-}
-
-// Writes the length of an element's row, and returns where the row goes.
-inline char* EncodeElementHead(char* at, size_t row_bytes) {
-  for (; row_bytes >= 128; row_bytes >>= 7) *at++ = static_cast<char>(row_bytes | 128);
-  *at++ = static_cast<char>(row_bytes);
-  return at;
-}
+inline size_t ElementBytes(size_t row_bytes) { return VarintBytes(row_bytes) + row_bytes; }
 
 // Writes row "i" as an element, and returns where it ends. REQUIRES: ElementBytes(codec.RowBytes(columns, i)) bytes at "at".
 inline char* EncodeElement(const ValueCodec& codec, const Columns& columns, int64_t i, char* at) {
   const size_t row_bytes = codec.RowBytes(columns, i);
-  at = EncodeElementHead(at, row_bytes);
+  at = AppendVarint(at, row_bytes);
   codec.EncodeRow(columns, i, at);
   return at + row_bytes;
 }
 
 // Takes the next element's row off the front of a list. False at the end, and where the bytes are no element; then "*list" is not empty.
 inline bool TakeElement(std::string_view* list, std::string_view* row) {
+  std::string_view rest = *list;
   size_t bytes = 0;
-  for (size_t i = 0; i < list->size() && i < 5; ++i) {
-    bytes |= static_cast<size_t>((*list)[i] & 127) << (7 * i);
-    if (((*list)[i] & 128) != 0) continue;
-    if (list->size() - i - 1 < bytes) return false;
-    *row = list->substr(i + 1, bytes);
-    list->remove_prefix(i + 1 + bytes);
-    return true;
-  }
-  return false;
+  if (!TakeVarint(&rest, &bytes) || rest.size() < bytes) return false;
+  *row = rest.substr(0, bytes);
+  list->remove_prefix(list->size() - rest.size() + bytes);
+  return true;
 }
 
 // How many elements a list has; -1 if its bytes are no list.
@@ -85,46 +70,12 @@ class ListView {
   const int32_t* offsets_ = nullptr;
 };
 
-// Builds an Arrow array of lists, or of maps, whose elements are added one after the other.
-class NestedBuilder {
- public:
-  explicit NestedBuilder(int64_t length) { offsets_.Reserve(static_cast<size_t>(length + 1) * sizeof(int32_t)); EndList(0); }
-
-  // Says where the list that was just added ends, counted in elements.
-  void EndList(int64_t end) {
-    const int32_t offset = static_cast<int32_t>(end);
-    offsets_.Append(&offset, sizeof(offset));
-  }
-
-  static Status CheckCount(int64_t elements) {
-    if (elements <= std::numeric_limits<int32_t>::max()) return Status::OK();
-    return Status(Code::kLimit, "the answer holds " + std::to_string(elements) +
-                                    " elements, and an Arrow array of lists at most 2^31 - 1: read fewer keys per call");
-  }
-
-  // Takes the child that holds all elements, and exports the array.
-  void Finish(int64_t length, ArrowArray* child, ArrowArray* out) {
-    auto exported = std::make_unique<internal::ExportedArray>();
-    exported->children.push_back(*child);
-    child->release = nullptr;
-    exported->buffers[1] = offsets_.Release();
-    exported.release()->Export(length, 0, 2, out);
-  }
-
- private:
-  ByteBuffer offsets_;
-};
-
-// Exports the columns of plain values as they are, those of records as a struct array.
-inline Status FinishValues(const ValueCodec& codec, std::vector<ColumnBuilder>* builders, int64_t length, ValidityBuilder* present, ArrowArray* out) {
-  return codec.is_record() ? FinishRecord(builders, length, present, out) : (*builders)[0].Finish(length, out);
-}
-
-// Whether all elements are cells of one width, so that a list is a run of them, each behind the same head.
+// The width of all elements if they are cells of one, so that a list is a run of them, each behind the same head.
 inline size_t UniformWidth(const ValueCodec& codec) {
   const Column& column = codec.columns()[0];
-  const bool uniform = !codec.is_record() && !column.nullable && column.type != CellType::kBool;
-  return uniform ? CellBytes(column.type) : 0;
+  const size_t width = column.type.width;
+  const bool uniform = !codec.is_record() && !column.nullable && column.type.cell != CellType::kBool && width <= 16;
+  return uniform && (width & (width - 1)) == 0 ? width : 0;
 }
 
 // Copies the cells of a list of such. False if it is none.
@@ -138,7 +89,7 @@ bool CopyCells(std::string_view list, char* cells) {
   return right;
 }
 inline bool CopyCells(size_t width, std::string_view list, char* cells) {
-  return width == 8 ? CopyCells<8>(list, cells) : width == 4 ? CopyCells<4>(list, cells)
+  return width == 8 ? CopyCells<8>(list, cells) : width == 16 ? CopyCells<16>(list, cells) : width == 4 ? CopyCells<4>(list, cells)
          : width == 2 ? CopyCells<2>(list, cells) : CopyCells<1>(list, cells);
 }
 
@@ -147,10 +98,10 @@ template <typename ListOf>
 bool BuildUniformLists(int64_t count, const ValueCodec& codec, size_t width, ListOf&& list_of, ArrowArray* out) {
   int64_t elements = 0;
   for (int64_t i = 0; i < count; ++i) elements += static_cast<int64_t>(list_of(i).size() / (1 + width));
-  if (elements == 0 || !NestedBuilder::CheckCount(elements).ok()) return false;
-  std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), elements);
-  NestedBuilder lists(count);
-  char* cells = builders[0].SetAllFixed();
+  if (elements == 0 || !ListOffsets::CheckCount(elements, Layout::kPlain).ok()) return false;
+  Builders builders = MakeBuilders(codec.columns(), elements);
+  ListOffsets lists(count, Layout::kPlain);
+  char* cells = builders[0].cells();
   int64_t at = 0;
   for (int64_t i = 0; i < count; ++i) {
     const std::string_view list = list_of(i);
@@ -159,8 +110,8 @@ bool BuildUniformLists(int64_t count, const ValueCodec& codec, size_t width, Lis
     lists.EndList(at);
   }
   OwnedArray child;
-  if (!builders[0].Finish(elements, child.get()).ok()) return false;
-  lists.Finish(count, child.get(), out);
+  if (!builders[0].Finish(elements, nullptr, child.get()).ok()) return false;
+  lists.Finish(count, std::move(child), out);
   return true;
 }
 
@@ -175,9 +126,9 @@ Status BuildLists(int64_t count, const ValueCodec& codec, ListOf&& list_of, Arro
     if (more < 0) return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
     elements += more;
   }
-  SFKV_RETURN_IF_ERROR(NestedBuilder::CheckCount(elements));
-  std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), elements);
-  NestedBuilder lists(count);
+  SFKV_RETURN_IF_ERROR(ListOffsets::CheckCount(elements, Layout::kPlain));
+  Builders builders = MakeBuilders(codec.columns(), elements);
+  ListOffsets lists(count, Layout::kPlain);
   int64_t at = 0;
   for (int64_t i = 0; i < count; ++i) {
     std::string_view list = list_of(i), row;
@@ -190,7 +141,7 @@ Status BuildLists(int64_t count, const ValueCodec& codec, ListOf&& list_of, Arro
   }
   OwnedArray child;
   SFKV_RETURN_IF_ERROR(FinishValues(codec, &builders, elements, nullptr, child.get()));
-  lists.Finish(count, child.get(), out);
+  lists.Finish(count, std::move(child), out);
   return Status::OK();
 }
 

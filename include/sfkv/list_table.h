@@ -10,12 +10,12 @@ namespace sfkv {
 
 // An error if appending "bytes" would make the list too long. Reads it where the guard cannot know.
 inline Status CheckAppend(const Table& table, AppendGuard* guard, std::string_view key, size_t bytes, int64_t row) {
-  if (bytes > kMaxValueBytes) return Table::ValueTooLong(bytes, row);
+  if (bytes > kMaxValueBytes) return ValueTooLong(bytes, row);
   if (!guard->MustCheck(key, bytes)) return Status::OK();
   rocksdb::PinnableSlice list;
   bool found = false;
   SFKV_RETURN_IF_ERROR(table.Get(key, /*may_wait=*/true, &list, &found));
-  if (found && list.size() + bytes > kMaxValueBytes) return Table::ValueTooLong(list.size() + bytes, row);
+  if (found && list.size() + bytes > kMaxValueBytes) return ValueTooLong(list.size() + bytes, row);
   guard->Checked(key);
   return Status::OK();
 }
@@ -31,7 +31,7 @@ inline Status AppendToList(Table* table, AppendGuard* guard, std::string_view ke
 // Appends a value for each row of the batch, those of one key in the rows' order and as one operand.
 inline Status AddToLists(Table* table, AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values,
                          OffsetRow offset) {
-  SFKV_RETURN_IF_ERROR(Table::CheckValues(codec, values, nullptr));
+  SFKV_RETURN_IF_ERROR(CheckValues(codec, values, nullptr));
   std::vector<size_t> operand_bytes(keys.distinct_count());
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     keys.VisitPositions(distinct, [&](int64_t i) { operand_bytes[distinct] += ElementBytes(codec.RowBytes(values, i)); });
@@ -52,12 +52,12 @@ inline Status AddToLists(Table* table, AppendGuard* guard, const KeyBatch& keys,
 // Replaces the list of each key, of several for one key the last one's; an empty or missing list clears.
 inline Status UpdateLists(Table* table, const KeyBatch& keys, const ValueCodec& codec, const ListView& lists, const Columns& elements,
                           OffsetRow offset) {
-  SFKV_RETURN_IF_ERROR(Table::CheckValues(codec, elements, nullptr));
+  SFKV_RETURN_IF_ERROR(CheckValues(codec, elements, nullptr));
   std::vector<size_t> list_bytes(static_cast<size_t>(lists.length()));
   for (int64_t i = 0; i < lists.length(); ++i) {
     size_t& bytes = list_bytes[static_cast<size_t>(i)];
     for (int64_t e = lists.First(i); e < lists.Bound(i); ++e) bytes += ElementBytes(codec.RowBytes(elements, e));
-    if (bytes > kMaxValueBytes) return Table::ValueTooLong(bytes, i);
+    if (bytes > kMaxValueBytes) return ValueTooLong(bytes, i);
   }
   WriteBatch batch(table->write_batch_bytes());
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {

@@ -51,7 +51,7 @@ class EntryCursor {
 // Puts an entry for each row; null values are None. Of several for one entry the last counts.
 inline Status PutEntries(Table* table, const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows,
                          OffsetRow offset) {
-  SFKV_RETURN_IF_ERROR(Table::CheckValues(codec, values, &rows));
+  SFKV_RETURN_IF_ERROR(CheckValues(codec, values, &rows));
   WriteBatch batch(table->write_batch_bytes());
   for (size_t distinct = 0; distinct < entries.distinct_count(); ++distinct) {
     const int64_t i = entries.LastPosition(distinct);
@@ -71,7 +71,7 @@ inline Status PutEntries(Table* table, const KeyBatch& entries, const ValueCodec
 // The values of a batch of entries as an Arrow array, by position; null where there is none, or None.
 inline Status ReadEntryValues(const Table& table, const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) {
   const int64_t count = static_cast<int64_t>(entries.size());
-  std::vector<ColumnBuilder> builders = MakeBuilders(codec.columns(), count);
+  Builders builders = MakeBuilders(codec.columns(), count);
   ValidityBuilder present(count);
   SFKV_RETURN_IF_ERROR(table.Read(entries, [&](size_t distinct, std::string_view stored) {
     bool is_none = false;
@@ -104,11 +104,11 @@ inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec&
   const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
   int64_t count = 0;
   for (uint32_t distinct : distinct_of) count += static_cast<int64_t>(firsts[distinct + 1] - firsts[distinct]);
-  SFKV_RETURN_IF_ERROR(NestedBuilder::CheckCount(count));
-  std::vector<ColumnBuilder> key_builders = MakeBuilders(user_codec.columns(), count);
-  std::vector<ColumnBuilder> value_builders = MakeBuilders(codec.columns(), count);
+  SFKV_RETURN_IF_ERROR(ListOffsets::CheckCount(count, Layout::kPlain));
+  Builders key_builders = MakeBuilders(user_codec.columns(), count);
+  Builders value_builders = MakeBuilders(codec.columns(), count);
   ValidityBuilder present(count);
-  NestedBuilder maps(static_cast<int64_t>(keys.size()));
+  ListOffsets maps(static_cast<int64_t>(keys.size()), Layout::kPlain);
   int64_t at = 0;
   for (size_t position = 0; position < distinct_of.size(); ++position) {
     for (size_t e = firsts[distinct_of[position]]; e < firsts[distinct_of[position] + 1]; ++e, ++at) {
@@ -124,10 +124,10 @@ inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec&
   }
   OwnedArray children[2], entries;
   SFKV_RETURN_IF_ERROR(user_codec.is_record() ? FinishRecord(&key_builders, count, nullptr, children[0].get())
-                                              : key_builders[0].Finish(count, children[0].get()));
+                                              : FinishColumn(&key_builders[0], count, nullptr, children[0].get()));
   SFKV_RETURN_IF_ERROR(FinishValues(codec, &value_builders, count, &present, children[1].get()));
   FinishStruct(children, 2, count, entries.get());
-  maps.Finish(static_cast<int64_t>(keys.size()), entries.get(), out);
+  maps.Finish(static_cast<int64_t>(keys.size()), std::move(entries), out);
   return Status::OK();
 }
 

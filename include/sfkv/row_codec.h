@@ -1,4 +1,4 @@
-// What a row is made of: the columns of a key or of a value, the sizes that both may have, and the byte orders.
+// What rows of keys and of values share: their limits, byte orders, and the columns that they are made from and read into.
 // key_codec.h makes ordered key rows of them and value_codec.h compact value rows; FORMAT.md sections 3 and 4.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sfkv/column.h"
+#include "sfkv/column_view.h"
 
 namespace sfkv {
 
@@ -16,37 +16,41 @@ constexpr size_t kMaxKeyRowBytes = 65535;
 constexpr size_t kMaxValueBytes = size_t{256} << 20;
 constexpr size_t kMaxColumns = 1024;
 
-struct Column {
-  CellType type = CellType::kInt64;
-  bool nullable = false;
-};
-
 using Columns = std::vector<ColumnView>;
 
-// Reads the columns of "array": the array itself if the schema is one plain column, else the children of a struct array.
-// "*rows" tells which rows are null as a whole.
-inline Status ReadArrow(const ArrowArray& array, const std::vector<Column>& schema, bool is_record, Columns* columns, ColumnView* rows) {
+// Reads the columns of "array", whose schema says it to be "given": the array itself if the schema is one plain column, else the
+// children of a struct array, by name. "*rows" tells which rows are null as a whole. REQUIRES: CanReadAs(given, schema, is_record).
+inline Status ReadArrow(const ArrowArray& array, const Type& given, const std::vector<Column>& schema, bool is_record, Columns* columns,
+                        ColumnView* rows) {
   columns->assign(schema.size(), ColumnView());
   if (!is_record) {
-    SFKV_RETURN_IF_ERROR(ColumnView::Make(array, schema[0].type, columns->data()));
+    SFKV_RETURN_IF_ERROR(ColumnView::Make(array, given, columns->data()));
     *rows = (*columns)[0];
     return Status::OK();
   }
-  if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || array.offset < 0 || array.length < 0) {
+  if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || !HasCells(array)) {
     return Status(Code::kSchema, "the struct array does not have the schema's columns");
   }
   for (size_t i = 0; i < schema.size(); ++i) {
-    SFKV_RETURN_IF_ERROR(ColumnView::MakeChild(*array.children[i], schema[i].type, array.offset, array.length, &(*columns)[i]));
+    size_t c = 0;
+    while (given.children[c].name != schema[i].name) ++c;
+    Status status = ColumnView::MakePart(*array.children[c], given.children[c].type, array.offset, array.length, &(*columns)[i]);
+    if (!status.ok()) return Status(status.code(), status.message(), status.row(), static_cast<int>(i));
   }
   *rows = ColumnView::OfValidity(array);
   return Status::OK();
 }
 
-inline std::vector<ColumnBuilder> MakeBuilders(const std::vector<Column>& schema, int64_t length) {
-  std::vector<ColumnBuilder> builders;
-  builders.reserve(schema.size());
-  for (const Column& column : schema) builders.emplace_back(column.type, length);
-  return builders;
+// Whether arrays of the type "given" can be read as they are: of several columns each by its name.
+inline bool CanReadAs(const Type& given, const std::vector<Column>& schema, bool is_record) {
+  if (!is_record) return CanRead(given, schema[0].type);
+  if (given.cell != CellType::kStruct || given.index != CellType::kNull || given.children.size() != schema.size()) return false;
+  for (const Column& column : schema) {
+    size_t found = 0;
+    for (const Column& child : given.children) found += child.name == column.name && CanRead(child.type, column.type);
+    if (found != 1) return false;
+  }
+  return true;
 }
 
 // The rows of all "columns", for tools and tests.
@@ -60,14 +64,59 @@ std::vector<std::string> EncodeRows(const Codec& codec, const Columns& columns) 
   return rows;
 }
 
-// The first null of a column that may have none, if there is one.
-inline Status CheckNulls(const Columns& columns, const std::vector<Column>& schema) {
+inline Status ValueTooLong(size_t bytes, int64_t row) {
+  return Status(Code::kLimit, "the value takes " + std::to_string(bytes) + " bytes, and a value may take at most " +
+                                  std::to_string(kMaxValueBytes) + ": split it over several keys", row);
+}
+
+// --- Nulls where the schema has none.
+
+// Whether some cell of a nested column may hold one.
+inline bool MayHoldStrayNull(const ColumnView& column, const Type& type) {
+  for (size_t c = 0; c < type.children.size(); ++c) {
+    const ColumnView& child = column.children()[c];
+    if ((!type.children[c].nullable && child.MayHaveNulls()) || MayHoldStrayNull(child, type.children[c].type)) return true;
+  }
+  return false;
+}
+
+// Whether a cell that is not null itself holds one; "*path" then says where in it.
+inline bool HoldsStrayNull(const ColumnView& column, const Type& type, int64_t i, std::string* path) {
+  const bool is_struct = type.cell == CellType::kStruct;
+  for (size_t c = 0; c < type.children.size(); ++c) {
+    const ColumnView& child = column.children()[c];
+    const int64_t first = is_struct ? i : column.FirstItem(i), bound = is_struct ? i + 1 : column.ItemBound(i);
+    for (int64_t item = first; item < bound; ++item) {
+      const bool is_null = child.IsNull(item);
+      if (is_null ? type.children[c].nullable : !HoldsStrayNull(child, type.children[c].type, item, path)) continue;
+      *path = "." + type.children[c].name + *path;
+      return true;
+    }
+  }
+  return false;
+}
+
+inline Status StrayNull(int64_t row, size_t column, std::string path = {}) {
+  return Status(Code::kSchema, "is null, and may not be", row, static_cast<int>(column), std::move(path));
+}
+
+// The first null of a column that may have none, if there is one; rows that "absent" says are null are passed over.
+inline Status CheckNulls(const Columns& columns, const std::vector<Column>& schema, const ColumnView* absent = nullptr) {
   for (size_t c = 0; c < schema.size(); ++c) {
-    const int64_t row = schema[c].nullable ? -1 : FirstNull(columns[c]);
-    if (row >= 0) return Status(Code::kSchema, "is null, and the column may not be", row, static_cast<int>(c));
+    const bool check_inside = MayHoldStrayNull(columns[c], schema[c].type);
+    if (!check_inside && (schema[c].nullable || !columns[c].MayHaveNulls())) continue;
+    std::string path;
+    for (int64_t i = 0; i < columns[c].length(); ++i) {
+      if (absent != nullptr && absent->IsNull(i)) continue;
+      const bool is_null = columns[c].IsNull(i);
+      if (is_null && !schema[c].nullable) return StrayNull(i, c);
+      if (!is_null && check_inside && HoldsStrayNull(columns[c], schema[c].type, i, &path)) return StrayNull(i, c, path);
+    }
   }
   return Status::OK();
 }
+
+// --- Bytes.
 
 template <typename T>
 inline T ByteSwap(T value) {
@@ -89,6 +138,29 @@ inline T LoadAs(const char* at) {
   T value;
   std::memcpy(&value, at, sizeof(T));
   return value;
+}
+
+// Whole numbers as LEB128: seven bits a byte, the lowest first, the highest bit set in all bytes but the last.
+inline size_t VarintBytes(size_t value) {
+  size_t bytes = 1;
+  for (; value >= 128; value >>= 7) ++bytes;
+  return bytes;
+}
+inline char* AppendVarint(char* at, size_t value) {
+  for (; value >= 128; value >>= 7) *at++ = static_cast<char>(value | 128);
+  *at++ = static_cast<char>(value);
+  return at;
+}
+// Takes a number of up to five bytes off the front. False if there is none.
+inline bool TakeVarint(std::string_view* bytes, size_t* value) {
+  *value = 0;
+  for (size_t i = 0; i < bytes->size() && i < 5; ++i) {
+    *value |= static_cast<size_t>((*bytes)[i] & 127) << (7 * i);
+    if (((*bytes)[i] & 128) != 0) continue;
+    bytes->remove_prefix(i + 1);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace sfkv

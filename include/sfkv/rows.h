@@ -69,8 +69,7 @@ class Rows {
   virtual Status DeleteRow(std::string_view key, bool may_wait) = 0;
 
   // Batches of rows: table.h says what each does.
-  virtual Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, std::vector<ColumnBuilder>* builders,
-                             ValidityBuilder* present) = 0;
+  virtual Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) = 0;
   virtual Status ReadRows(const KeyBatch& keys, RowSet* rows) = 0;
   virtual Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) = 0;
   virtual Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,

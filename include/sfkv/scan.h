@@ -52,8 +52,8 @@ class Scan : public Cursor, private Counted<Scan> {
     const bool with_user_keys = options_.kind == TableKind::kMap && !options_.distinct_keys;
     if (iterator_ == nullptr) return Ended();
     if (!FindRow()) return FromRocksDB(iterator_->status());
-    std::vector<ColumnBuilder> key_columns = MakeBuilders(keys_.columns(), options_.batch_rows);
-    std::vector<ColumnBuilder> user_columns;
+    Builders key_columns = MakeBuilders(keys_.columns(), options_.batch_rows);
+    Builders user_columns;
     if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), options_.batch_rows);
     RowSet stored;
     size_t bytes = 0;
@@ -145,7 +145,7 @@ class Scan : public Cursor, private Counted<Scan> {
       FinishStruct(&lists, 1, rows, out);
       return Status::OK();
     }
-    std::vector<ColumnBuilder> columns = MakeBuilders(values_.columns(), rows);
+    Builders columns = MakeBuilders(values_.columns(), rows);
     ValidityBuilder present(rows);
     for (int64_t i = 0; i < rows; ++i) {
       std::string_view row = stored.Get(static_cast<size_t>(i));

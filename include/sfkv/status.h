@@ -34,8 +34,8 @@ enum class Code : int {
 class Status {
  public:
   Status() = default;
-  Status(Code code, std::string message, int64_t row = -1, int column = -1)
-      : code_(code), column_(column), row_(row), message_(std::move(message)) {}
+  Status(Code code, std::string message, int64_t row = -1, int column = -1, std::string path = {})
+      : code_(code), column_(column), row_(row), message_(std::move(message)), path_(std::move(path)) {}
 
   static Status OK() { return Status(); }
 
@@ -44,12 +44,14 @@ class Status {
   const std::string& message() const { return message_; }
   int64_t row() const { return row_; }    // position in the batch, -1 for none
   int column() const { return column_; }  // index into the schema, -1 for none
+  const std::string& path() const { return path_; }  // what within that column, as ".field.item"
 
  private:
   Code code_ = Code::kOk;
   int column_ = -1;
   int64_t row_ = -1;
   std::string message_;
+  std::string path_;
 };
 
 }  // namespace sfkv

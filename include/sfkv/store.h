@@ -129,7 +129,7 @@ class Store : public Rows, private Counted<Store> {
   }
   Status PutRow(std::string_view key, std::string_view row, bool may_wait) override { return table_.Put(key, row, may_wait); }
   Status DeleteRow(std::string_view key, bool may_wait) override { return table_.Delete(key, may_wait); }
-  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, std::vector<ColumnBuilder>* builders, ValidityBuilder* present) override {
+  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
     return table_.ReadColumns(keys, codec, builders, present);
   }
   Status ReadRows(const KeyBatch& keys, RowSet* rows) override { return table_.ReadRows(keys, rows); }

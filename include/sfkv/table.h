@@ -13,6 +13,7 @@
 #include "sfkv/key_batch.h"
 #include "sfkv/options.h"
 #include "sfkv/pending.h"
+#include "sfkv/row_block.h"
 #include "sfkv/rows.h"
 #include "sfkv/value_codec.h"
 #include "sfkv/write_batch.h"
@@ -65,10 +66,10 @@ class Table {
 
   // --- Batches.
 
-  // Calls on_row(distinct, row) for each distinct key of "keys" that is there, in order; it returns false for a row that it
-  // cannot read. REQUIRES: keys.Sort() was called.
-  template <typename OnRow>
-  Status Read(const KeyBatch& keys, OnRow&& on_row) const {
+  // Calls on_chunk(first distinct, values, statuses, count) for the distinct keys of "keys", in order, a chunk at a time; the statuses are
+  // OK or NotFound. REQUIRES: keys.Sort() was called.
+  template <typename OnChunk>
+  Status ReadChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
     std::vector<rocksdb::Slice> slices(chunk_keys_);
     std::vector<rocksdb::PinnableSlice> values(chunk_keys_);
     std::vector<rocksdb::Status> statuses(chunk_keys_);
@@ -81,31 +82,44 @@ class Table {
         pending_->MultiGet(db_, read_, count, slices.data(), values.data(), statuses.data());
       }
       for (size_t i = 0; i < count; ++i) {
-        if (statuses[i].ok()) {
-          if (!on_row(begin + i, AsView(values[i]))) return Unreadable(keys.FirstPosition(begin + i));
-        } else if (!statuses[i].IsNotFound()) {
-          return FromRocksDB(statuses[i]);
-        }
-        values[i].Reset();
+        if (!statuses[i].ok() && !statuses[i].IsNotFound()) return FromRocksDB(statuses[i]);
       }
+      SFKV_RETURN_IF_ERROR(on_chunk(begin, values.data(), statuses.data(), count));
+      for (size_t i = 0; i < count; ++i) values[i].Reset();
     }
     return Status::OK();
   }
 
-  // Reads into "builders", one per column of the value, by position; "present" tells which keys were there.
-  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, std::vector<ColumnBuilder>* builders, ValidityBuilder* present) const {
-    return Read(keys, [&](size_t distinct, std::string_view row) {
-      const int64_t first = keys.FirstPosition(distinct);
-      if (!codec.ParseRow(row, first, builders)) return false;
-      keys.VisitPositions(distinct, [&](int64_t position) {
-        present->Set(position);
-        if (position == first) return;
-        for (size_t c = 0; c < builders->size(); ++c) {
-          if (!codec.IsNull(row, c)) (*builders)[c].SetSame(position, first);
-        }
-      });
-      return true;
+  // Calls on_row(distinct, row) for each distinct key of "keys" that is there, in order; it returns false for a row that it
+  // cannot read. REQUIRES: keys.Sort() was called.
+  template <typename OnRow>
+  Status Read(const KeyBatch& keys, OnRow&& on_row) const {
+    return ReadChunks(keys, [&](size_t begin, const rocksdb::PinnableSlice* values, const rocksdb::Status* statuses, size_t count) {
+      for (size_t i = 0; i < count; ++i) {
+        if (statuses[i].ok() && !on_row(begin + i, AsView(values[i]))) return Unreadable(keys.FirstPosition(begin + i));
+      }
+      return Status::OK();
     });
+  }
+
+  // Reads into "builders", one per column of the value, by position; "present" tells which keys were there. Rows are decoded a chunk
+  // at a time, column by column; what is asked for again is copied at the end.
+  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) const {
+    std::vector<std::string_view> rows(chunk_keys_);
+    std::vector<int64_t> positions(chunk_keys_);
+    SFKV_RETURN_IF_ERROR(ReadChunks(keys, [&](size_t begin, const rocksdb::PinnableSlice* values, const rocksdb::Status* statuses, size_t count) {
+      size_t found = 0;
+      for (size_t i = 0; i < count; ++i) {
+        if (!statuses[i].ok()) continue;
+        rows[found] = AsView(values[i]);
+        positions[found] = keys.FirstPosition(begin + i);
+        present->Set(positions[found++]);
+      }
+      const size_t read = codec.ParseRows(rows.data(), positions.data(), found, builders);
+      return read == found ? Status::OK() : Unreadable(positions[read]);
+    }));
+    RepeatAnswers(keys, builders, present);
+    return Status::OK();
   }
 
   Status ReadRows(const KeyBatch& keys, RowSet* rows) const {
@@ -130,16 +144,20 @@ class Table {
                     OffsetRow offset) {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
     WriteBatch batch(write_batch_bytes_);
+    RowBlock block(codec, values);
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       const int64_t row = keys.LastPosition(distinct);
       const std::string_view key = keys.DistinctKey(distinct);
       if (clears != nullptr && clears->IsNull(row)) {
         batch.Delete(key);
       } else {
-        codec.EncodeRow(values, row, batch.BeginPut(key, codec.RowBytes(values, row)));
+        block.Add(key, row, &batch);
       }
+      if (!block.is_full() && batch.bytes() < write_batch_bytes_) continue;
+      block.Encode(&batch);
       if (batch.bytes() >= write_batch_bytes_ && offset.key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
     }
+    block.Encode(&batch);
     if (!offset.key.empty()) batch.Put(offset.key, offset.row);
     return Write(&batch);
   }
@@ -225,35 +243,28 @@ class Table {
 
   size_t write_batch_bytes() const { return write_batch_bytes_; }
 
-  // Refuses nulls where the schema has none, and values that are too long.
-  static Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* clears) {
-    for (size_t c = 0; c < values.size(); ++c) {
-      const Column& column = codec.columns()[c];
-      const bool variable = CellBytes(column.type) == 0;
-      const bool check_nulls = !column.nullable && values[c].MayHaveNulls();
-      if (!variable && !check_nulls) continue;
-      for (int64_t i = 0; i < values[c].length(); ++i) {
-        if (clears != nullptr && clears->IsNull(i)) continue;
-        if (check_nulls && values[c].IsNull(i)) {
-          return Status(Code::kSchema, "is null, and the column may not be", i, static_cast<int>(c));
-        }
-        if (variable && values[c].Bytes(i).size() > kMaxValueBytes / kMaxColumns && codec.RowBytes(values, i) > kMaxValueBytes) {
-          return ValueTooLong(codec.RowBytes(values, i), i);
-        }
-      }
-    }
-    return Status::OK();
-  }
-
-  static Status ValueTooLong(size_t bytes, int64_t row) {
-    return Status(Code::kLimit, "the value takes " + std::to_string(bytes) + " bytes, and a value may take at most " +
-                                    std::to_string(kMaxValueBytes) + ": split it over several keys", row);
-  }
   static Status Unreadable(int64_t row) {
     return Status(Code::kCorruption, "Corruption: a stored row does not have the form of its schema: restore the store from a snapshot", row);
   }
 
  private:
+  // Gives each further row of a batch that holds a key what was read for the first.
+  static void RepeatAnswers(const KeyBatch& keys, Builders* builders, ValidityBuilder* present) {
+    std::vector<std::pair<int64_t, int64_t>> repeated;  // position, and the first one
+    if (keys.distinct_count() == keys.size()) return;
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      const int64_t first = keys.FirstPosition(distinct);
+      if (!present->IsSet(first)) continue;
+      keys.VisitPositions(distinct, [&](int64_t position) {
+        if (position != first) repeated.emplace_back(position, first);
+      });
+    }
+    for (const auto& [position, first] : repeated) present->Set(position);
+    for (ColumnBuilder& builder : *builders) {
+      if (builder.is_wanted()) builder.Repeat(repeated);
+    }
+  }
+
   // Whether a write of so many bytes cannot fill a memtable while another one is being flushed.
   bool HasRoom(size_t bytes) {
     if (!flushes_->busy()) {

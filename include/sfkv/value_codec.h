@@ -1,158 +1,149 @@
-// Values as compact rows: first what tells nulls, then the columns of fixed width, then the others.
+// Values as compact rows.
 //
-//   plain value   the cell alone: 8 bytes for an int64, the text for a utf8
-//   record        [schema version u8][null bits][fixed-width cells][end offsets u32 of all variable cells but the last][bytes]
+//   plain value   a record (record_codec.h) of one column: 8 bytes for an int64, the text for a utf8
+//   record        [schema version u8] · record
 //
-// Rows are read where they lie, in a pinned slice. FORMAT.md section 4 has the grammar. Not thread-safe; no state but the schema.
+// A schema that gains columns gets a new version, and rows keep the one that they were written by: what they lack is read as the
+// column's default, or as null. FORMAT.md section 4. Not thread-safe; no state but the schema.
 #pragma once
 
-#include "sfkv/row_codec.h"
+#include <optional>
+
+#include "sfkv/finish.h"
 
 namespace sfkv {
 
-// The only version of a record's schema so far. Rows name theirs, so that columns can be added without rewriting rows.
-constexpr uint8_t kSchemaVersion = 0;
-
 class ValueCodec {
  public:
+  using Schema = std::vector<Column>;
+  // What is read where a row lacks a column: the bytes of a cell, or null.
+  using Defaults = std::vector<std::optional<std::string>>;
+
   ValueCodec() = default;
-  ValueCodec(std::vector<Column> columns, bool is_record) : columns_(std::move(columns)), is_record_(is_record) {
-    size_t nullable_count = 0;
-    for (const Column& column : columns_) {
-      null_bits_.push_back(nullable_count);
-      nullable_count += column.nullable;
-      variable_count_ += CellBytes(column.type) == 0;
-    }
-    size_t at = is_record ? 1 : 0;
-    nulls_at_ = at;
-    at += (nullable_count + 7) / 8;
-    for (const Column& column : columns_) {
-      cells_at_.push_back(at);
-      at += CellBytes(column.type);
-    }
-    ends_at_ = at;
-    if (variable_count_ > 1) at += 4 * (variable_count_ - 1);
-    head_bytes_ = at;
+  // "older": the columns of the versions before, from version 0; each by its name one of "columns". REQUIRES: a record, if there are any.
+  ValueCodec(Schema columns, bool is_record, const std::vector<Schema>& older = {}, Defaults defaults = {})
+      : columns_(std::move(columns)), is_record_(is_record), defaults_(std::move(defaults)) {
+    defaults_.resize(columns_.size());
+    for (const Schema& version : older) AddVersion(version);
+    AddVersion(columns_);
   }
 
-  const std::vector<Column>& columns() const { return columns_; }
+  const Schema& columns() const { return columns_; }
   bool is_record() const { return is_record_; }
+  // How rows are written: by the version of today.
+  const RecordCodec& record() const { return versions_.back().record; }
 
-  // Bytes of a row apart from its variable cells.
-  size_t head_bytes() const { return head_bytes_; }
+  // --- Writing.
 
-  // Bytes of row "i".
-  size_t RowBytes(const Columns& columns, int64_t i) const {
-    size_t bytes = head_bytes_;
-    if (variable_count_ == 0) return bytes;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      if (CellBytes(columns_[c].type) == 0 && !columns[c].IsNull(i)) bytes += columns[c].Bytes(i).size();
-    }
-    return bytes;
+  size_t RowBytes(const Columns& columns, int64_t i) const { return record().RowBytes(columns, i); }
+
+  // Writes the rows of the numbers "rows" to where "at" says. REQUIRES: RowBytes() bytes at each, and no null where the schema has
+  // none.
+  void EncodeRows(const Columns& columns, const int64_t* rows, char* const* at, size_t count) const {
+    record().EncodeRows(columns, rows, at, count);
+    for (size_t r = 0; is_record_ && r < count; ++r) at[r][0] = CurrentVersion();
   }
+  void EncodeRow(const Columns& columns, int64_t i, char* at) const { EncodeRows(columns, &i, &at, 1); }
 
-  // Writes row "i". REQUIRES: RowBytes(columns, i) bytes at "row", and no null where the schema has none.
-  void EncodeRow(const Columns& columns, int64_t i, char* row) const {
-    BeginRow(row);
-    char* bytes = row + head_bytes_;
-    size_t variable = 0;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      const ColumnView& column = columns[c];
-      const bool present = !column.IsNull(i);
-      if (!present) MarkNull(row, c);
-      char* cell = row + cells_at_[c];
-      switch (columns_[c].type) {
-        case CellType::kBool: *cell = present && column.Bool(i) ? 1 : 0; break;
-        case CellType::kInt8: StoreAs(cell, present ? column.Value<int8_t>(i) : int8_t{0}); break;
-        case CellType::kInt16: StoreAs(cell, present ? column.Value<int16_t>(i) : int16_t{0}); break;
-        case CellType::kInt32:
-        case CellType::kFloat32: StoreAs(cell, present ? column.Value<uint32_t>(i) : 0u); break;
-        case CellType::kInt64:
-        case CellType::kFloat64: StoreAs(cell, present ? column.Value<uint64_t>(i) : uint64_t{0}); break;
-        case CellType::kUtf8:
-        case CellType::kBinary: {
-          const std::string_view text = present ? column.Bytes(i) : std::string_view();
-          if (!text.empty()) std::memcpy(bytes, text.data(), text.size());
-          bytes += text.size();
-          MarkEnd(row, variable++, bytes);
-          break;
-        }
-      }
-    }
-  }
-
-  // --- One row at a time, cell by cell, for values that are no Arrow columns.
-
-  // Prepares the head of a row: all zero, its version set. REQUIRES: head_bytes() bytes at "row".
+  // The head of a row that is written cell by cell, as RecordCodec says. REQUIRES: record().head_bytes() bytes at "row".
   void BeginRow(char* row) const {
-    std::memset(row, 0, head_bytes_);
-    if (is_record_) row[0] = static_cast<char>(kSchemaVersion);
-  }
-  void MarkNull(char* row, size_t column) const {
-    const size_t bit = null_bits_[column];
-    if (columns_[column].nullable) row[nulls_at_ + bit / 8] = static_cast<char>(row[nulls_at_ + bit / 8] | (1 << (bit % 8)));
-  }
-  char* Cell(char* row, size_t column) const { return row + cells_at_[column]; }
-  // Says that the variable cell number "variable", counted among those, ends at "end".
-  void MarkEnd(char* row, size_t variable, const char* end) const {
-    if (variable + 1 < variable_count_) {
-      StoreAs(row + ends_at_ + 4 * variable, static_cast<uint32_t>(end - row - static_cast<ptrdiff_t>(head_bytes_)));
-    }
+    record().BeginRow(row);
+    if (is_record_) row[0] = CurrentVersion();
   }
 
-  // Checks that "row" is one of this schema: its length, version and end offsets. What follows may then be read from it.
+  // --- Reading.
+
+  // Whether the bytes are a row of this schema, of any version.
   bool IsRow(std::string_view row) const {
-    if (row.size() < head_bytes_) return false;
-    if (is_record_ && static_cast<uint8_t>(row[0]) != kSchemaVersion) return false;
-    if (variable_count_ == 0) return row.size() == head_bytes_;
-    uint32_t begin = 0;
-    for (size_t v = 0; v + 1 < variable_count_; ++v) {
-      const uint32_t end = LoadAs<uint32_t>(row.data() + ends_at_ + 4 * v);
-      if (end < begin || end > row.size() - head_bytes_) return false;
-      begin = end;
-    }
-    return true;
-  }
-  // REQUIRES for the next three: IsRow(row).
-  bool IsNull(std::string_view row, size_t column) const {
-    const size_t bit = null_bits_[column];
-    return columns_[column].nullable && ((row[nulls_at_ + bit / 8] >> (bit % 8)) & 1) != 0;
-  }
-  const char* FixedCell(std::string_view row, size_t column) const { return row.data() + cells_at_[column]; }
-  std::string_view VariableCell(std::string_view row, size_t variable) const {
-    const std::string_view bytes = row.substr(head_bytes_);
-    const size_t begin = variable == 0 ? 0 : LoadAs<uint32_t>(row.data() + ends_at_ + 4 * (variable - 1));
-    const size_t end = variable + 1 == variable_count_ ? bytes.size() : LoadAs<uint32_t>(row.data() + ends_at_ + 4 * variable);
-    return bytes.substr(begin, end - begin);
+    const size_t version = VersionOf(row);
+    return version < versions_.size() && versions_[version].record.IsRow(row);
   }
 
-  // Reads a row into row "i" of "builders", one per column. False if the bytes are no row of this schema.
-  bool ParseRow(std::string_view row, int64_t i, std::vector<ColumnBuilder>* builders) const {
-    if (!IsRow(row)) return false;
-    size_t variable = 0;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      const bool is_variable = CellBytes(columns_[c].type) == 0;
-      const size_t number = variable;
-      variable += is_variable;
-      if (IsNull(row, c)) continue;
-      if (is_variable) {
-        (*builders)[c].SetBytes(i, VariableCell(row, number));
-      } else {
-        (*builders)[c].SetFixed(i, FixedCell(row, c));
-      }
-    }
-    return true;
+  // Looks for a cell of one row: false if it is null. REQUIRES: IsRow(row).
+  bool FindCell(std::string_view row, size_t column, std::string_view* cell) const {
+    const Version& version = versions_[VersionOf(row)];
+    const int stored = version.stored[column];
+    if (stored >= 0) return version.record.FindCell(row, static_cast<size_t>(stored), cell);
+    if (defaults_[column]) *cell = *defaults_[column];
+    return defaults_[column].has_value();
   }
+
+  // Reads rows into the rows "positions" of "builders", one for each column, of which some may not be wanted. Returns how many were read:
+  // fewer than "count" if the next one is no row of this schema.
+  size_t ParseRows(const std::string_view* rows, const int64_t* positions, size_t count, Builders* builders) const {
+    size_t sound = 0;
+    while (sound < count && IsRow(rows[sound])) ++sound;
+    for (size_t begin = 0, end = 0; begin < sound; begin = end) {
+      const size_t version = VersionOf(rows[begin]);
+      while (end < sound && VersionOf(rows[end]) == version) ++end;
+      ParseVersion(versions_[version], rows + begin, positions + begin, end - begin, builders);
+    }
+    return sound;
+  }
+  bool ParseRow(std::string_view row, int64_t i, Builders* builders) const { return ParseRows(&row, &i, 1, builders) == 1; }
 
  private:
-  std::vector<Column> columns_;
+  struct Version {
+    RecordCodec record;
+    std::vector<int> stored;  // for each column of today its number in this version; -1 if it came later
+  };
+
+  void AddVersion(const Schema& schema) {
+    Version version{RecordCodec(schema, is_record_ ? 1 : 0), {}};
+    for (const Column& column : columns_) {
+      int stored = static_cast<int>(schema.size()) - 1;
+      while (stored >= 0 && schema[static_cast<size_t>(stored)].name != column.name) --stored;
+      version.stored.push_back(stored);
+    }
+    versions_.push_back(std::move(version));
+  }
+
+  char CurrentVersion() const { return static_cast<char>(versions_.size() - 1); }
+  // A number that is no version's for bytes that name none.
+  size_t VersionOf(std::string_view row) const {
+    if (!is_record_) return 0;
+    return row.empty() ? versions_.size() : static_cast<uint8_t>(row[0]);
+  }
+
+  void ParseVersion(const Version& version, const std::string_view* rows, const int64_t* positions, size_t count, Builders* builders) const {
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      ColumnBuilder* builder = &(*builders)[c];
+      if (!builder->is_wanted()) continue;
+      if (version.stored[c] >= 0) {
+        version.record.ParseColumn(static_cast<size_t>(version.stored[c]), rows, positions, count, builder);
+      } else if (defaults_[c]) {
+        for (size_t r = 0; r < count; ++r) builder->Set(positions[r], *defaults_[c]);
+      }
+    }
+  }
+
+  Schema columns_;
   bool is_record_ = false;
-  size_t variable_count_ = 0;
-  size_t nulls_at_ = 0;
-  size_t ends_at_ = 0;
-  size_t head_bytes_ = 0;
-  std::vector<size_t> null_bits_;  // each column's bit, counted among the nullable ones
-  std::vector<size_t> cells_at_;   // each fixed-width column's cell
+  Defaults defaults_;
+  std::vector<Version> versions_;
 };
+
+// Exports the columns of plain values as they are, those of records as a struct array.
+inline Status FinishValues(const ValueCodec& codec, Builders* builders, int64_t length, const ValidityBuilder* present, ArrowArray* out) {
+  return codec.is_record() ? FinishRecord(builders, length, present, out) : FinishColumn(&(*builders)[0], length, present, out);
+}
+
+// The same for the columns "wanted" of records.
+inline Status FinishValues(const ValueCodec& codec, Builders* builders, const std::vector<int>& wanted, int64_t length,
+                           const ValidityBuilder* present, ArrowArray* out) {
+  return codec.is_record() ? FinishRecordOf(builders, wanted, length, present, out) : FinishColumn(&(*builders)[0], length, present, out);
+}
+
+// Refuses nulls where the schema has none, and values that are too long; rows that "absent" says are null are passed over.
+inline Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* absent) {
+  SFKV_RETURN_IF_ERROR(CheckNulls(values, codec.columns(), absent));
+  if (codec.record().is_fixed()) return Status::OK();
+  for (int64_t i = 0; i < values[0].length(); ++i) {
+    if (absent != nullptr && absent->IsNull(i)) continue;
+    const size_t bytes = codec.RowBytes(values, i);
+    if (bytes > kMaxValueBytes) return ValueTooLong(bytes, i);
+  }
+  return Status::OK();
+}
 
 }  // namespace sfkv

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "sfkv/row_codec.h"
+
 namespace sfkv {
 
 class WriteBatch {
@@ -42,6 +44,9 @@ class WriteBatch {
     *at++ = kTagDelete;
     std::memcpy(AppendVarint(at, key.size()), key.data(), key.size());
   }
+
+  // Where byte number "at" is: what BeginPut() returns is moved by the next call.
+  char* At(size_t at) { return &bytes_[at]; }
 
   uint32_t count() const { return count_; }
   size_t bytes() const { return bytes_.size(); }
@@ -80,16 +85,6 @@ class WriteBatch {
     bytes_.resize(at + n);
     ++count_;
     return &bytes_[at];
-  }
-  static size_t VarintBytes(size_t value) {
-    size_t bytes = 1;
-    for (; value >= 128; value >>= 7) ++bytes;
-    return bytes;
-  }
-  static char* AppendVarint(char* at, size_t value) {
-    for (; value >= 128; value >>= 7) *at++ = static_cast<char>(value | 128);
-    *at++ = static_cast<char>(value);
-    return at;
   }
 
   std::string bytes_;
