@@ -80,7 +80,7 @@ class Floor {
         bound = bounds[i];
         for (iterator->Seek(batch.keys[i]); iterator->Valid(); iterator->Next()) {
           int64_t user_key;
-          DecodeOrdered(CellType::kInt64, iterator->key().data() + batch.keys[i].size(), reinterpret_cast<char*>(&user_key));
+          DecodeOrdered(Type(), iterator->key().data() + batch.keys[i].size(), reinterpret_cast<char*>(&user_key));
           *sum += static_cast<uint64_t>(user_key);
           Touch(iterator->value(), sum);
         }
@@ -146,8 +146,8 @@ class Floor {
   static std::string EncodeKey(int64_t key, const int64_t* user_key) {
     std::string encoded(kKeyHeaderBytes + 8 + (user_key == nullptr ? 0 : 8), '\0');
     EncodeKeyHeader(encoded.data(), KeyGroupOf(JavaHash(key), 128), 0);
-    EncodeOrdered(encoded.data() + kKeyHeaderBytes, key);
-    if (user_key != nullptr) EncodeOrdered(encoded.data() + kKeyHeaderBytes + 8, *user_key);
+    EncodeOrderedCell(Type(), reinterpret_cast<const char*>(&key), encoded.data() + kKeyHeaderBytes);
+    if (user_key != nullptr) EncodeOrderedCell(Type(), reinterpret_cast<const char*>(user_key), encoded.data() + kKeyHeaderBytes + 8);
     return encoded;
   }
 

@@ -1,7 +1,8 @@
 """Whatever holds a batch, as one Arrow array that the core can read: Arrow, NumPy, pandas, Polars, or a Python sequence.
 
-What has the schema's type in another layout (offsets of 64 bits, views, a dictionary) is left as it is. Conversions that lose nothing are made (int32 to int64, int to float, another unit of time), all others are refused with
-the row at which they fail. Nothing here knows stores.
+What has the schema's type in another layout (offsets of 64 bits, views, a dictionary) is left as it is. Conversions that lose
+nothing are made (int32 to int64, int to float, another unit of time), all others are refused with the row at which they fail.
+Nothing here knows stores.
 """
 
 from __future__ import annotations
@@ -220,13 +221,8 @@ def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _is_any_list(arrow: pa.DataType) -> bool:
     types = pa.types
-    return (
-        types.is_list(arrow)
-        or types.is_large_list(arrow)
-        or types.is_fixed_size_list(arrow)
-        or types.is_list_view(arrow)
-        or types.is_large_list_view(arrow)
-    )
+    is_view = types.is_list_view(arrow) or types.is_large_list_view(arrow)
+    return bool(types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow) or is_view)
 
 
 def _became_infinite(array: pa.Array, converted: pa.Array) -> bool:

@@ -17,20 +17,25 @@ UNREADABLE = (ValueError, TypeError, RecursionError)
 
 class Column(msgspec.Struct):
     name: str
-    type: str
+    type: str | dict[str, Any]
     nullable: bool
+    default: str | msgspec.UnsetType = msgspec.UNSET
+
+
+Columns = Annotated[list[Column], msgspec.Meta(min_length=1, max_length=1024)]
 
 
 class Key(msgspec.Struct):
-    columns: Annotated[list[Column], msgspec.Meta(min_length=1, max_length=1024)]
+    columns: Columns
     record: bool
     hash: str
 
 
 class Value(msgspec.Struct):
-    columns: Annotated[list[Column], msgspec.Meta(min_length=1, max_length=1024)]
+    columns: Columns
     record: bool
     serializer: str | None
+    older: list[Columns] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Table(msgspec.Struct):
@@ -56,8 +61,8 @@ class Operator(msgspec.Struct):
         described = msgspec.to_builtins(self.key)
         try:
             schema = KeySchema.parse(described)
-        except KeyError as error:
-            raise ValueError(f"the key has a column of the type {error}") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"the key has a column of a type that is none: {error!r}") from error
         if schema.describe() != described or not (self.key.record or len(self.key.columns) == 1):
             raise ValueError(f"the key {described} contradicts itself")
 

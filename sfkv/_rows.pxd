@@ -1,6 +1,7 @@
 # The row codecs of the core, and the classes over them. No RocksDB here.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -113,7 +114,7 @@ cdef extern from "sfkv/record_codec.h" namespace "sfkv" nogil:
 cdef extern from "sfkv/value_codec.h" namespace "sfkv" nogil:
     cdef cppclass CValueCodec "sfkv::ValueCodec":
         CValueCodec()
-        CValueCodec(vector[CColumn] columns, bint is_record) except +
+        CValueCodec(vector[CColumn] columns, bint is_record, const vector[vector[CColumn]]& older, vector[optional[string]] defaults) except +
         const vector[CColumn]& columns()
         const CRecordCodec& record()
         size_t RowBytes(const CColumns& columns, int64_t i)

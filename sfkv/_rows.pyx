@@ -10,6 +10,7 @@ cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdlib cimport free, malloc
 from cython.operator cimport dereference as deref
+from libcpp.optional cimport nullopt, optional
 
 import pyarrow as pa
 
@@ -37,16 +38,34 @@ cdef int check_lengths(size_t keys, int64_t others, str what, Context context, s
     return 0
 
 
-cdef vector[CColumn] make_columns(object schema) except *:
+cdef vector[CColumn] make_columns(list schema_columns) except *:
     """The columns of a schema as the core has them."""
     cdef vector[CColumn] columns
     cdef CColumn column
-    for each in schema.columns:
+    for each in schema_columns:
         column.name = each.name.encode("utf-8", "surrogatepass")
         column.type = Cell(each).type
         column.nullable = each.nullable
         columns.push_back(column)
     return columns
+
+
+cdef vector[vector[CColumn]] make_versions(list older) except *:
+    cdef vector[vector[CColumn]] versions
+    for columns in older:
+        versions.push_back(make_columns(columns))
+    return versions
+
+
+cdef vector[optional[string]] make_defaults(object schema) except *:
+    cdef vector[optional[string]] defaults
+    cdef optional[string] cell
+    for column in schema.columns:
+        cell = nullopt
+        if column.name in schema.defaults:
+            cell = <string>schema.defaults[column.name]
+        defaults.push_back(cell)
+    return defaults
 
 
 cdef Columns read_array(object batch, const vector[CColumn]& schema, bint is_record, Context context, str role):
@@ -110,7 +129,7 @@ cdef class KeyRows:
         self.reader = ColumnReader(schema.columns, schema.is_record, "key", state)
         self.context = Context(state=state, key_columns=[column.name for column in schema.columns])
         cdef HashKind hash = HashKind.kJava if schema.hash == "java" else HashKind.kMurmur
-        self.codec = CKeyCodec(make_columns(schema), schema.is_record, hash)
+        self.codec = CKeyCodec(make_columns(schema.columns), schema.is_record, hash)
 
     def row_of(self, key):
         """The key row of one key, as bytes."""
@@ -240,7 +259,7 @@ cdef class ValueRows:
         self.reader = ColumnReader(schema.columns, schema.is_record, "value", state)
         self.by_array = any((<Cell>cell).by_array() for cell in self.cells)
         self.context = Context(state=state, value_columns=self.names)
-        self.codec = CValueCodec(make_columns(schema), schema.is_record)
+        self.codec = CValueCodec(make_columns(schema.columns), schema.is_record, make_versions(schema.older), make_defaults(schema))
         if schema.serializer is not None:
             self.dumps = schema.serializer.dumps
             self.loads = schema.serializer.loads

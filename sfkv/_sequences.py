@@ -1,7 +1,7 @@
 """Python sequences as Arrow arrays of a wanted type, without losing anything on the way.
 
-pyarrow's own conversion takes 1.5 for 1, b"a" for "a", a moment with a zone for one without, and drops what a unit does not have. So
-plain values are read in the type that they have, and that is cast; nested ones are taken apart first.
+pyarrow's own conversion takes 1.5 for 1, b"a" for "a", a moment with a zone for one without, and drops what a unit does not
+have. So plain values are read in the type that they have, and that is cast; nested ones are taken apart first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class Misfit(Exception):
-    """A value that does not fit: in which row, and where in it, as ".field.item"; ``text`` says more, if there is more to say."""
+    """A value that does not fit: in which row, and where in it, as ".field.item"; ``text`` says more, if there is more."""
 
     def __init__(self, row: int, path: str = "", text: str | None = None) -> None:
         super().__init__(row, path, text)
@@ -88,7 +88,7 @@ def _are_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
     if types.is_null(given):
         return True
     if types.is_integer(given):
-        return types.is_integer(wanted) or types.is_floating(wanted) or types.is_decimal(wanted)
+        return bool(types.is_integer(wanted) or types.is_floating(wanted) or types.is_decimal(wanted))
     if types.is_binary(given):
         return _is_binary(wanted)
     tests: list[Callable[[pa.DataType], bool]] = [
@@ -104,13 +104,14 @@ def _are_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_text(arrow: pa.DataType) -> bool:
-    return pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
+    types = pa.types
+    return bool(types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow))
 
 
 def _is_binary(arrow: pa.DataType) -> bool:
     types = pa.types
     is_fixed = types.is_fixed_size_binary(arrow) and not types.is_decimal(arrow)
-    return types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow) or is_fixed
+    return bool(types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow) or is_fixed)
 
 
 # --- Values that hold others.

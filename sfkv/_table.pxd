@@ -13,7 +13,7 @@ cdef class Table:
     cdef object owner          # the backend, which closes the store when it is dropped
     cdef readonly uint8_t id
     cdef int kind
-    cdef bint dropped
+    cdef str dropped           # why it can be used no more
     cdef object __weakref__
     cdef KeyRows keys
     cdef KeyRows user_keys     # of maps; else the keys, which are not looked at

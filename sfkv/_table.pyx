@@ -63,13 +63,13 @@ cdef class Table:
 
     # --- One key.
 
-    def drop(self):
-        """Ends the table: its state was dropped."""
-        self.dropped = True
+    def drop(self, str why not None):
+        """Ends the table, for the reason that errors give from now on."""
+        self.dropped = why
 
     cdef int refuse_dropped(self, str operation) except -1:
-        if self.dropped:
-            raise failure(_errors.ClosedError, "the state was dropped", self.context, operation)
+        if self.dropped is not None:
+            raise failure(_errors.ClosedError, self.dropped, self.context, operation)
         return 0
 
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1:

@@ -102,13 +102,18 @@ class Msgpack:
             raise SchemaError(f"what is stored is no msgpack of {self.type!r}: {error}") from error
 
 
+# A column without a default.
+NO_DEFAULT: Any = msgspec.NODEFAULT
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One column of a key or value."""
+    """One column of a key or value. ``default``: what rows have that were written before it was added."""
 
     name: str
     type: pa.DataType
     nullable: bool
+    default: Any = NO_DEFAULT
 
     @property
     def field(self) -> pa.Field:
@@ -240,6 +245,10 @@ class ValueSchema:
         is_record: whether a value is a dict of its columns, rather than one plain value.
         serializer: turns a value into the bytes of the one binary column.
         make: builds what users get from a record's columns; the default is a dict.
+
+    Attributes:
+        older: the columns of earlier versions, which rows may have been written by.
+        defaults: by column, the cell that rows of versions without it are read with.
     """
 
     def __init__(self, columns: list[Column], is_record: bool, serializer: Msgpack | None = None, make: Any = None) -> None:
@@ -247,6 +256,8 @@ class ValueSchema:
         self.is_record = is_record
         self.serializer = serializer
         self.make = make
+        self.older: list[list[Column]] = []
+        self.defaults: dict[str, bytes] = {}
 
     @classmethod
     def of(cls, value: Any) -> ValueSchema:
@@ -361,8 +372,8 @@ def _stored_type(arrow: pa.DataType, where: str, nullable: bool, depth: int) -> 
         if nested is not None:
             return nested
     raise SchemaError(
-        f"{where} type {arrow} is not supported: use bool, int, uint, float, decimal128 or decimal256, date, time, timestamp, duration, "
-        + "utf8, binary or fixed-size binary"
+        f"{where} type {arrow} is not supported: use bool, int, uint, float, decimal128 or decimal256, date, time, timestamp, "
+        + "duration, utf8, binary or fixed-size binary"
         + ("" if is_key else ", lists, maps and structs of them, or sfkv.Msgpack() for objects")
     )
 
@@ -398,27 +409,52 @@ def _stored_nested(arrow: pa.DataType, where: str, depth: int) -> pa.DataType | 
 
 def _record_columns(wanted: Any, where: str) -> list[Column] | None:
     """The columns of a schema, struct type, dict or class; None if ``wanted`` names one plain type."""
-    if (isinstance(wanted, pa.DataType) and pa.types.is_struct(wanted)) or isinstance(wanted, pa.Schema):
-        fields = [(field.name, field.type, field.nullable) for field in wanted]
-    elif isinstance(wanted, dict):
-        fields = [(name, *_split_optional(type)) for name, type in wanted.items()]
-    elif dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
-        hints = typing.get_type_hints(wanted)
-        fields = [(field.name, *_split_optional(hints[field.name])) for field in dataclasses.fields(wanted) if field.init]
-    elif _is_struct(wanted):
-        hints = typing.get_type_hints(wanted)
-        fields = [(name, *_split_optional(hints[name])) for name in wanted.__struct_fields__]
-    else:
+    fields = _fields(wanted, where)
+    if fields is None:
         return None
     if not 1 <= len(fields) <= _MAX_COLUMNS:
         raise SchemaError(f"the {where} has {len(fields)} columns, and must have 1 to {_MAX_COLUMNS}")
-    names = [name for name, _, _ in fields]
+    names = [name for name, *_ in fields]
     if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
         raise SchemaError(f"the {where}'s column names are not different texts: {names}")
     return [
-        Column(name, _plain_type(type, f"{where} column {name!r}", nullable=nullable), nullable)
-        for name, type, nullable in fields
+        Column(name, _plain_type(type, f"{where} column {name!r}", nullable=nullable), nullable, default)
+        for name, type, nullable, default in fields
     ]
+
+
+def _fields(wanted: Any, where: str) -> list[tuple[str, Any, bool, Any]] | None:
+    """Name, type, whether it may be null, and default of each column."""
+    if (isinstance(wanted, pa.DataType) and pa.types.is_struct(wanted)) or isinstance(wanted, pa.Schema):
+        return [(field.name, field.type, field.nullable, _arrow_default(field, where)) for field in wanted]
+    if isinstance(wanted, dict):
+        return [(name, *_split_optional(type), NO_DEFAULT) for name, type in wanted.items()]
+    if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
+        hints = typing.get_type_hints(wanted)
+        return [
+            (
+                field.name,
+                *_split_optional(hints[field.name]),
+                NO_DEFAULT if field.default is dataclasses.MISSING else field.default,
+            )
+            for field in dataclasses.fields(wanted)
+            if field.init
+        ]
+    if _is_struct(wanted):
+        hints = typing.get_type_hints(wanted)
+        return [(field.name, *_split_optional(hints[field.name]), field.default) for field in msgspec.structs.fields(wanted)]
+    return None
+
+
+def _arrow_default(field: pa.Field, where: str) -> Any:
+    """What a field's metadata give as its default, in JSON."""
+    text = (field.metadata or {}).get(b"default")
+    if text is None:
+        return NO_DEFAULT
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise SchemaError(f"the default of {where} column {field.name!r} is no JSON: {text!r}", column=field.name) from error
 
 
 def _split_optional(hint: Any) -> tuple[Any, bool]:

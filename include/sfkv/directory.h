@@ -98,9 +98,10 @@ inline Status PrepareDirectory(const std::string& path, bool create) {
     if (!create) return Status(Code::kMissing, "there is no store in " + path);
     return WriteMarker(path, "new");
   }
-  if (marker.format != kFormatVersion) {
-    return Status(Code::kFormat, path + " has format version " + std::to_string(marker.format) + ", and this sfkv reads version " +
-                                     std::to_string(kFormatVersion) + ": open it with the sfkv that wrote it");
+  if (marker.format < kOldestFormatVersion || marker.format > kFormatVersion) {
+    return Status(Code::kFormat, path + " has format version " + std::to_string(marker.format) + ", and this sfkv reads versions " +
+                                     std::to_string(kOldestFormatVersion) + " to " + std::to_string(kFormatVersion) +
+                                     ": open it with the sfkv that wrote it");
   }
   return Status::OK();
 }

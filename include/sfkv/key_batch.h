@@ -174,23 +174,47 @@ class KeyBatch {
   // Orders what the word could not tell apart, and notes where each distinct key begins.
   void FindDistinct() {
     firsts_.clear();
+    const bool words_are_whole = WordsAreWhole();
     size_t begin = 0;
     while (begin < entries_.size()) {
       size_t end = begin + 1;
       while (end < entries_.size() && entries_[end].word == entries_[begin].word) ++end;
-      if (end - begin > 1) {
-        std::sort(entries_.begin() + static_cast<ptrdiff_t>(begin), entries_.begin() + static_cast<ptrdiff_t>(end),
-                  [this](const Entry& a, const Entry& b) {
-                    const int order = Key(a.position).compare(Key(b.position));
-                    return order != 0 ? order < 0 : a.position < b.position;
-                  });
-      }
-      for (size_t e = begin; e < end; ++e) {
-        if (e == begin || Key(entries_[e].position) != Key(entries_[e - 1].position)) firsts_.push_back(static_cast<uint32_t>(e));
-      }
+      firsts_.push_back(static_cast<uint32_t>(begin));
+      if (end - begin > 1 && !words_are_whole && !AreEqual(begin, end)) SplitRun(begin, end);
       begin = end;
     }
     firsts_.push_back(static_cast<uint32_t>(entries_.size()));
+  }
+
+  // Whether keys of one word are equal: what the word does not show, all keys share.
+  bool WordsAreWhole() const {
+    if (entries_.empty()) return true;
+    const size_t bytes = Key(0).size();
+    if (bytes > word_at_ + 6) return false;
+    for (size_t i = 1; i < size(); ++i) {
+      if (Key(i).size() != bytes) return false;
+    }
+    return true;
+  }
+
+  bool AreEqual(size_t begin, size_t end) const {
+    const std::string_view first = Key(entries_[begin].position);
+    for (size_t e = begin + 1; e < end; ++e) {
+      if (Key(entries_[e].position) != first) return false;
+    }
+    return true;
+  }
+
+  // Sorts a run of entries of one word by their whole keys. REQUIRES: its first entry was noted.
+  void SplitRun(size_t begin, size_t end) {
+    std::sort(entries_.begin() + static_cast<ptrdiff_t>(begin), entries_.begin() + static_cast<ptrdiff_t>(end),
+              [this](const Entry& a, const Entry& b) {
+                const int order = Key(a.position).compare(Key(b.position));
+                return order != 0 ? order < 0 : a.position < b.position;
+              });
+    for (size_t e = begin + 1; e < end; ++e) {
+      if (Key(entries_[e].position) != Key(entries_[e - 1].position)) firsts_.push_back(static_cast<uint32_t>(e));
+    }
   }
 
   ByteBuffer arena_;

@@ -125,10 +125,11 @@ class RecordCodec {
     return true;
   }
 
-  // Reads a column of records into the rows "positions" of "builder". REQUIRES: IsRow() of each.
+  // Reads a column of records into the rows "positions" of "builder", which may be nullable where this column is not.
+  // REQUIRES: IsRow() of each.
   void ParseColumn(size_t c, const std::string_view* rows, const int64_t* positions, size_t count, ColumnBuilder* builder) const {
     const Column& column = columns_[c];
-    if (column.nullable || column.type.is_variable() || column.type.cell == CellType::kBool) {
+    if (builder->validity() != nullptr || column.type.is_variable() || column.type.cell == CellType::kBool) {
       std::string_view cell;
       for (size_t r = 0; r < count; ++r) {
         if (FindCell(rows[r], c, &cell)) builder->Set(positions[r], cell);

@@ -19,6 +19,7 @@ import msgspec
 from sfkv import _batch, _core, _table
 from sfkv._descriptions import UNREADABLE, read_table
 from sfkv._errors import ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
+from sfkv._evolution import evolve, with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema, describe_text
 from sfkv.backend.batch import Batch
@@ -102,6 +103,7 @@ class KeyedStateBackend:
     def _state(self, cls: Any, kind: str, name: str, value: ValueSchema, user_key: KeySchema | None = None) -> Any:
         """The state of a name: the one that is known, or one over the table that holds it or will."""
         table = self._register(name, kind, value, user_key)
+        with_history(value, self._tables[table]["value"])
         known = self._states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
@@ -129,14 +131,7 @@ class KeyedStateBackend:
             wanted["user_key"] = user_key.describe()
         for table, stored in self._tables.items():
             if stored["name"] == name:
-                if stored != wanted:
-                    raise SchemaError(
-                        f"state {name!r} holds {_text_of(stored)}, and was asked for as {_text_of(wanted)}: "
-                        "use the stored type, or another name",
-                        operation="register",
-                        path=self._store.path,
-                        state=name,
-                    )
+                self._compare(table, stored, wanted, value)
                 return table
         table = next((free for free in range(_MAX_TABLES) if free not in self._tables), -1)
         if table < 0:
@@ -146,6 +141,33 @@ class KeyedStateBackend:
         _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(wanted)}, "register", through=True)
         self._tables[table] = wanted
         return table
+
+    def _compare(self, table: int, stored: dict[str, Any], wanted: dict[str, Any], value: ValueSchema) -> None:
+        """Refuses to take a state for another; one whose value has gained columns gets a new version."""
+        try:
+            if {**stored, "value": None} != {**wanted, "value": None}:
+                raise SchemaError("use the stored type, or another name")
+            evolved = evolve(stored["value"], value)
+        except SchemaError as error:
+            raise SchemaError(
+                f"state {stored['name']!r} holds {_text_of(stored)}, and was asked for as {_text_of(wanted)}: {error}",
+                operation="register",
+                path=self._store.path,
+                state=stored["name"],
+                column=error.column,
+            ) from error
+        if evolved is not stored["value"]:
+            description = {**stored, "value": evolved}
+            _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(description)}, "register", through=True)
+            self._tables[table] = description
+            self._end_natives(table, "the state was registered again with other columns: use what that returned")
+
+    def _end_natives(self, table: int, why: str) -> None:
+        """Ends what reads and writes a table in its old form."""
+        for native in self._natives:
+            if native.id == table:
+                native.drop(why)
+        self._states.pop(self._tables[table]["name"], None)
 
     @property
     def states(self) -> dict[str, str]:
@@ -170,10 +192,7 @@ class KeyedStateBackend:
         _batch.refuse(self._store, "drop_state")
         _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(dropping)}, "drop_state")
         self._tables[table] = dropping
-        for native in self._natives:
-            if native.id == table:
-                native.drop()
-        self._states.pop(name, None)
+        self._end_natives(table, "the state was dropped")
         self._finish_drops()
 
     def _finish_drops(self) -> None:

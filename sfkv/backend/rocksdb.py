@@ -211,7 +211,9 @@ def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int
 def _compare_keys(stored: KeySchema, wanted: KeySchema, path: str) -> None:
     if stored.describe() != wanted.describe():
         raise SchemaError(
-            f"{path} has keys of {stored}, and was asked for with {wanted}: open it with the stored type", path=path
+            f"{path} has keys of {stored}, and was asked for with {wanted}: rows lie by their keys, which cannot change: "
+            "open it with the stored type, or write its rows into a new store",
+            path=path,
         )
 
 

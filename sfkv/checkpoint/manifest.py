@@ -20,7 +20,8 @@ from sfkv._errors import CheckpointError, CorruptionError, FormatError
 from sfkv.checkpoint.metadata import Metadata, describe_metadata, parse_metadata
 
 MANIFEST_NAME = "SNAPSHOT"
-FORMAT = 1
+FORMAT = 2
+_READABLE = (b"1", b"2")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,9 +156,9 @@ def _check_head(path: Path, text: bytes) -> bytes:
     words = head.split(b" ")
     if words[:3] != [b"sfkv", b"snapshot", b"format"] or len(words) != 6:
         raise FormatError(f"{path} is not a manifest of sfkv's", path=str(path), code="not_ours")
-    if words[3] != str(FORMAT).encode():
+    if words[3] not in _READABLE:
         raise FormatError(
-            f"{path} has format {words[3].decode('ascii', 'replace')}, and this sfkv reads format {FORMAT}: "
+            f"{path} has format {words[3].decode('ascii', 'replace')}, and this sfkv reads formats up to {FORMAT}: "
             "restore it with the sfkv that wrote it",
             path=str(path),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -81,22 +82,23 @@ class ValueState:
 
     # --- Batches.
 
-    def get_many(self, keys: Any) -> Any:
+    def get_many(self, keys: Any, *, columns: Sequence[str] | None = None) -> Any:
         """The values of a batch of keys.
 
         Args:
             keys: an Arrow or NumPy array, or a list; for a key of several columns a record batch, table, struct array, dict
                 or tuple of columns, or a list of tuples.
+            columns: names of a record's columns, to be read in this order; the others are not decoded.
 
         Returns:
-            An Arrow array of the state's type, aligned with the keys, null where there is no value; a list of objects where
-            a serializer made them. The array owns its memory and outlives the backend.
+            An Arrow array of the state's type, or a struct array of the columns asked for, aligned with the keys, null where
+            there is no value; a list of objects where a serializer made them. It owns its memory and outlives the backend.
 
         Raises:
             SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
             LimitError: if the answer has more than 2^31 - 1 bytes in one column.
         """
-        return self._table.get_many(keys)
+        return self._table.get_many(keys, columns)
 
     def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
         """Sets the values of a batch of keys; a null clears.
