@@ -67,15 +67,17 @@ class KeyedStateBackend:
 
         Args:
             name: of the state, unique in this backend; at most 1,000 bytes.
-            type: a pyarrow type (bool, int8 to int64, float32, float64, utf8, binary, date32, timestamp, or a struct of
-                these); ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``datetime``, ``date``; a dataclass or
-                ``msgspec.Struct`` of such fields; or ``sfkv.Msgpack(type)``, ``dict``, ``list``, ``object`` for objects.
+            type: a pyarrow type (numbers, decimals, dates and times, text, binary, lists, maps and structs of these; the guide
+                has all); ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``datetime``, ``date``, ``time``, ``timedelta``; a
+                dataclass or ``msgspec.Struct`` of such fields; or ``sfkv.Msgpack(type)``, ``dict``, ``list``, ``object`` for
+                objects.
 
         Returns:
-            The state; the same one if it was registered before.
+            The state; the same one if it was registered before. A record that gained columns which may be null or have a
+            default is read without rewriting; states that were returned for the old one are closed.
 
         Raises:
-            SchemaError: if the type is not supported, or the name was registered with another; shows both.
+            SchemaError: if the type is not supported, or the name was registered with another that it cannot read; shows both.
             LimitError: beyond 256 states.
         """
         state: ValueState = self._state(ValueState, "value", name, ValueSchema.of(type))
