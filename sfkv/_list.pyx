@@ -5,17 +5,19 @@
 cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
-from cpython.pycapsule cimport PyCapsule_GetPointer
 
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._cells cimport ArrowArray, Cell, string_view
+from sfkv._types import Column, ValueSchema
+from sfkv._cells cimport Cell, string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._engine cimport CCall
-from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, Columns, FirstNull, check_lengths, kMaxValueBytes
+from sfkv._rows cimport (
+    ArrowResult, CByteBuffer, CheckNulls, CKeyBatch, Columns, FirstNull, ValueRows, check_lengths, kMaxValueBytes,
+)
 from sfkv._status cimport CStatus, check, failure
-from sfkv._tables cimport AppendVarint, CAppendGuard, CListView, COffsetRow, CRows, ElementBytes, TakeElement, UniformWidth
+from sfkv._tables cimport AppendVarint, CAppendGuard, COffsetRow, CRows, ElementBytes, TakeElement, UniformWidth
 
 
 @cython.final
@@ -24,9 +26,12 @@ cdef class ListTable:
     cdef Table table
     cdef CAppendGuard guard
     cdef size_t width          # of the elements, if they are cells of one width; else 0
+    cdef ValueRows lists       # whole lists, as one column of them
 
     def __cinit__(self, Table table not None):
         self.table = table
+        column = Column("value", pa.list_(table.values.schema.item), False)
+        self.lists = ValueRows(ValueSchema([column], False), table.context.state)
         self.width = UniformWidth(table.values.codec) if table.values.loads is None else 0
 
     # --- One key.
@@ -151,22 +156,29 @@ cdef class ListTable:
         return 0
 
     def update_many(self, keys, lists, bytes offset=None):
-        """`lists`: an Arrow list array whose elements are still to be converted, as (lists, elements)."""
         cdef CKeyBatch batch
         cdef CCall call
         cdef CRows* rows = self.table.store.rows()
         cdef CStatus status
-        cdef CListView view
         cdef COffsetRow row = offset_of(offset)
         self.table.read_keys(keys, &batch, "update_many")
-        array, elements = lists
-        cdef Columns columns = self.table.values.read(elements)
-        self.refuse_null(columns, "update_many")
-        capsules = array.__arrow_c_array__()
-        check(CListView.Make((<ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array"))[0], &view), self.table.context, "update_many")
-        check_lengths(batch.size(), view.length(), "list", self.table.context, "update_many")
+        cdef Columns columns = self.lists.read(self.dump(lists))
+        check_lengths(batch.size(), columns.rows.length(), "list", self.table.context, "update_many")
+        status = CheckNulls(columns.views, self.lists.codec.columns(), &columns.rows)
+        if status.path() == b".item":
+            raise failure(_errors.SchemaError, "a list holds no None", self.table.context, "update_many", status.row())
+        check(status, self.table.context, "update_many", "value")
         self.table.store.enter(&call, self.table.context, "update_many")
         with nogil:
-            status = rows.UpdateLists(batch, self.table.values.codec, view, columns.views, row)
+            status = rows.UpdateLists(batch, self.table.values.codec, columns.views[0], row)
             call.Leave()
         check(status, self.table.context, "update_many", "value")
+
+    cdef object dump(self, object lists):
+        """Lists of objects as lists of bytes, if there is a serializer."""
+        if self.table.values.dumps is None:
+            return lists
+        if isinstance(lists, (str, bytes)):
+            raise failure(_errors.SchemaError, f"a sequence of lists is expected, and {lists!r} is none", self.table.context, "update_many")
+        return [None if values is None else [None if value is None else self.table.values.dumps(value) for value in values]
+                for values in lists]

@@ -126,8 +126,8 @@ def _structs(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     cells: list[list[Any]] = [[] for _ in wanted]
     names = [field.name for field in wanted]
     for row, value in enumerate(values):
-        for column, name in zip(cells, names, strict=True):
-            column.append(None if value is None else _field_of(value, name, names, row))
+        for column, cell in zip(cells, _cells_of(value, names, row), strict=True):
+            column.append(cell)
     fields = []
     for field, column in zip(wanted, cells, strict=True):
         try:
@@ -140,12 +140,18 @@ def _structs(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(fields, fields=nullable, mask=_absent(values))
 
 
-def _field_of(value: Any, name: str, names: list[str], row: int) -> Any:
+def _cells_of(value: Any, names: list[str], row: int) -> Sequence[Any]:
+    """The fields of a dict, a tuple, or an object that has them as attributes."""
+    if value is None:
+        return [None] * len(names)
     if isinstance(value, Mapping):
         if value.keys() <= set(names):
-            return value.get(name)
-    elif hasattr(value, name):
-        return getattr(value, name)
+            return [value.get(name) for name in names]
+    elif isinstance(value, tuple):
+        if len(value) == len(names):
+            return value
+    elif all(hasattr(value, name) for name in names):
+        return [getattr(value, name) for name in names]
     raise Misfit(row)
 
 
@@ -170,7 +176,7 @@ def _items(values: Sequence[Any], item: pa.Field, take: Callable[[Any], list[Any
 def _as_items(value: Any) -> list[Any]:
     if isinstance(value, (str, bytes, Mapping)):
         raise TypeError(f"{type(value).__name__} is no list")
-    return list(value)
+    return value.to_pylist() if isinstance(value, (pa.Array, pa.ChunkedArray)) else list(value)
 
 
 def _lists(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:

@@ -22,12 +22,6 @@ cdef extern from "sfkv/list_codec.h" namespace "sfkv" nogil:
     cbool TakeElement(string_view* list, string_view* row)
     size_t UniformWidth(const CValueCodec& codec)
 
-    cdef cppclass CListView "sfkv::ListView":
-        CListView()
-        int64_t length()
-        @staticmethod
-        CStatus Make(const ArrowArray& array, CListView* view) except +
-
 
 cdef extern from "sfkv/map_codec.h" namespace "sfkv" nogil:
     const char kMapValuePresent
@@ -86,8 +80,7 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus Append(CAppendGuard* guard, string_view key, string_view elements) except +
         CStatus AddToLists(CAppendGuard* guard, const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values,
                            COffsetRow offset) except +
-        CStatus UpdateLists(const CKeyBatch& keys, const CValueCodec& codec, const CListView& lists, const CColumns& elements,
-                            COffsetRow offset) except +
+        CStatus UpdateLists(const CKeyBatch& keys, const CValueCodec& codec, const CColumnView& lists, COffsetRow offset) except +
         CStatus ReadLists(const CKeyBatch& keys, const CValueCodec& codec, ArrowArray* out) except +
         CStatus PutEntries(const CKeyBatch& entries, const CValueCodec& codec, const CColumns& values, const CColumnView& rows,
                            COffsetRow offset) except +

@@ -41,35 +41,6 @@ inline int64_t CountElements(std::string_view list) {
   return list.empty() ? count : -1;
 }
 
-// A view of an Arrow list array: which elements of its child each list holds.
-class ListView {
- public:
-  static Status Make(const ArrowArray& array, ListView* view) {
-    if (array.n_buffers != 2 || array.n_children != 1 || !HasCells(array)) {
-      return Status(Code::kSchema, "the list array does not have the buffers of its type");
-    }
-    view->rows_ = ColumnView::OfValidity(array);
-    if (array.length == 0) return Status::OK();
-    if (array.buffers[1] == nullptr) return Status(Code::kSchema, "the list array lacks its offsets");
-    view->offsets_ = static_cast<const int32_t*>(array.buffers[1]) + array.offset;
-    for (int64_t i = 0; i < array.length; ++i) {
-      if (view->offsets_[i] < 0 || view->offsets_[i] > view->offsets_[i + 1] || view->offsets_[i + 1] > array.children[0]->length) {
-        return Status(Code::kSchema, "the list array's offsets do not rise, or pass its elements");
-      }
-    }
-    return Status::OK();
-  }
-
-  int64_t length() const { return rows_.length(); }
-  bool IsNull(int64_t i) const { return rows_.IsNull(i); }
-  int64_t First(int64_t i) const { return offsets_[i]; }
-  int64_t Bound(int64_t i) const { return IsNull(i) ? offsets_[i] : offsets_[i + 1]; }
-
- private:
-  ColumnView rows_;
-  const int32_t* offsets_ = nullptr;
-};
-
 // The width of all elements if they are cells of one, so that a list is a run of them, each behind the same head.
 inline size_t UniformWidth(const ValueCodec& codec) {
   const Column& column = codec.columns()[0];

@@ -79,8 +79,7 @@ class Rows {
   // Lists: list_table.h says what each does.
   virtual Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) = 0;
   virtual Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) = 0;
-  virtual Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ListView& lists, const Columns& elements,
-                             OffsetRow offset) = 0;
+  virtual Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) = 0;
   virtual Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) = 0;
 
   // Maps: map_table.h.

@@ -149,8 +149,8 @@ class Store : public Rows, private Counted<Store> {
   Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) override {
     return sfkv::AddToLists(&table_, guard, keys, codec, values, offset);
   }
-  Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ListView& lists, const Columns& elements, OffsetRow offset) override {
-    return sfkv::UpdateLists(&table_, keys, codec, lists, elements, offset);
+  Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) override {
+    return sfkv::UpdateLists(&table_, keys, codec, lists, offset);
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
     return sfkv::ReadLists(table_, keys, codec, out);

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sfkv import _list, _table
 from sfkv._errors import SchemaError
@@ -115,7 +114,7 @@ class ListState:
             lists: as many as keys: an Arrow list array, or a sequence of sequences.
             offset: stored in the same write; see ``ValueState.put_many``.
         """
-        self._lists.update_many(keys, _flatten(lists, self._name), encode_offset(offset))
+        self._lists.update_many(keys, lists, encode_offset(offset))
 
     def clear_many(self, keys: Any, *, offset: Any = None) -> None:
         """Removes the lists of a batch of keys."""
@@ -143,24 +142,3 @@ def _elements(values: Iterable[Any], state: str) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise SchemaError(f"a list of values is expected, and {values!r} is none [state {state!r}]", state=state)
     return values.to_pylist() if isinstance(values, (pa.Array, pa.ChunkedArray)) else list(values)
-
-
-def _flatten(lists: Any, state: str) -> tuple[pa.Array, Any]:
-    """Lists as an Arrow list array that says where each begins and ends, and all their elements behind one another."""
-    if isinstance(lists, pa.ChunkedArray):
-        lists = lists.combine_chunks()
-    if isinstance(lists, pa.Array):
-        if not (pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type) or pa.types.is_fixed_size_list(lists.type)):
-            raise SchemaError(f"a column of lists is expected, and {lists.type} is none [state {state!r}]", state=state)
-        lengths = pc.list_value_length(lists).fill_null(0).to_pylist()
-        elements = lists.flatten()
-    elif isinstance(lists, (str, bytes)) or not hasattr(lists, "__len__"):
-        raise SchemaError(f"a sequence of lists is expected, and {type(lists).__name__} is none [state {state!r}]", state=state)
-    else:
-        parts = [[] if part is None else _elements(part, state) for part in lists]
-        lengths = [len(part) for part in parts]
-        elements = [element for part in parts for element in part]
-    ends = [0]
-    for length in lengths:
-        ends.append(ends[-1] + length)
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.nulls(ends[-1])), elements
