@@ -23,7 +23,7 @@ def only_object(array: pa.Array) -> Any:
     try:
         wanted = _in_microseconds(array.type)
         return (array if array.type == wanted else array.cast(wanted))[0].as_py()
-    except (ValueError, OverflowError) as error:
+    except (ValueError, ArithmeticError) as error:  # decimal's errors are of the latter
         raise SchemaError(f"Python has no object for it: read it by get_many ({error})", code="no_object") from error
 
 

@@ -7,6 +7,7 @@ plain values are read in the type that they have, and that is cast; nested ones 
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,8 @@ def _plain(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     """Values that hold no others. An OverflowError or ValueError where something would be lost."""
     if wanted == pa.uint64() and all(value is None or type(value) is int for value in values):
         return pa.array(values, wanted)  # pyarrow takes whole numbers for int64
+    if pa.types.is_decimal(wanted) and all(value is None or type(value) in (int, decimal.Decimal) for value in values):
+        return pa.array(values, wanted)  # pyarrow takes no decimal for one of a negative scale, but refuses what does not fit
     array = pa.array(values)
     _check_elements(values, array.type, wanted)
     if array.type == wanted:

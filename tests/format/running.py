@@ -40,6 +40,13 @@ def key_schema(schema: pa.Schema | pa.DataType) -> KeySchema:
     return KeySchema.of(schema)
 
 
+def may_lack_an_object(arrow: pa.DataType) -> bool:
+    """Whether Python has no object for some values: moments outside its years, nanoseconds, decimals of a scale beyond pyarrow's."""
+    if types.is_nested(arrow):
+        return any(may_lack_an_object(arrow.field(i).type) for i in range(arrow.num_fields))
+    return types.is_temporal(arrow) or (types.is_decimal(arrow) and arrow.scale > arrow.bit_width * 38 // 128)
+
+
 # --- Plain values.
 
 

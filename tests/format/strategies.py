@@ -33,7 +33,7 @@ def decimals(draw: st.DrawFn) -> pa.DataType:
     wide = draw(st.booleans())
     most = 76 if wide else 38
     precision = draw(st.sampled_from((1, 2, 18, 19, most - 1, most)))
-    scale = draw(st.sampled_from((0, 1, precision, -1, -5, precision + 3)))
+    scale = draw(st.sampled_from((0, 1, precision, -1, -5, most + 3)))
     return (pa.decimal256 if wide else pa.decimal128)(precision, scale)
 
 

@@ -15,7 +15,7 @@ from sfkv._types import KeySchema, ValueSchema
 from tests.format import decoder
 from tests.format import strategies as sts
 from tests.format.arrays import plain, simplest
-from tests.format.running import draw_chunked, examples, order_of, run, with_one_nan
+from tests.format.running import draw_chunked, examples, may_lack_an_object, order_of, run, with_one_nan
 
 any_type = sts.value_types | sts.records | sts.deep_types()
 
@@ -115,16 +115,11 @@ def test_python_reads_of_a_row_what_arrow_reads(examples):
             found = rows.key_of(row)
             again = rows.row_of(found)
         except sfkv.SchemaError:
-            assert any(may_lack_an_object(column.type) for column in schema.columns)
+            assert may_lack_an_object(schema.record_arrow)
         else:
             assert again == row
 
     run(examples, check)
-
-
-def may_lack_an_object(arrow: pa.DataType) -> bool:
-    """Dates and times reach beyond Python's years, and have nanoseconds."""
-    return pa.types.is_temporal(arrow)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3])
@@ -136,7 +131,8 @@ def test_rows_that_are_cut_off_are_refused_by_both(cut, examples):
         (row,) = KeyRows(schema).rows_of(simplest([key], schema.arrow))
         with pytest.raises(decoder.Malformed):
             decoder.decode_key_row(schema.describe(), row[: max(0, len(row) - cut)])
-        with pytest.raises(sfkv.CorruptionError):
+        # Python may have no object for a cell before the missing one.
+        with pytest.raises((sfkv.CorruptionError, sfkv.SchemaError)):
             KeyRows(schema).key_of(row[: max(0, len(row) - cut)])
 
     run(examples, check)

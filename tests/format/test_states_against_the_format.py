@@ -12,7 +12,7 @@ from sfkv._types import KeySchema, ValueSchema
 from tests.format import decoder
 from tests.format import strategies as sts
 from tests.format.arrays import plain, simplest
-from tests.format.running import draw_chunked, examples, run, same, with_one_nan
+from tests.format.running import draw_chunked, examples, may_lack_an_object, run, same, with_one_nan
 
 any_type = sts.value_types | sts.records | sts.deep_types()
 KEYS = [0, 1, -1, 2**31 - 1, 7, 8]
@@ -20,6 +20,13 @@ KEYS = [0, 1, -1, 2**31 - 1, 7, 8]
 
 def opened(path: Any, key: Any = pa.int32()) -> sfkv.KeyedStateBackend:
     return sfkv.open(path, key=key, max_parallelism=128)
+
+
+def afresh(keyed: sfkv.KeyedStateBackend) -> sfkv.KeyedStateBackend:
+    """The store without the state of the example before."""
+    if "state" in keyed.states:
+        keyed.drop_state("state")
+    return keyed
 
 
 def stored_rows(state: Any) -> dict[bytes, bytes]:
@@ -42,13 +49,6 @@ def check_array(array: pa.Array, arrow: pa.DataType, values: list[Any]) -> None:
     assert plain(array) == values
 
 
-def may_lack_an_object(arrow: pa.DataType) -> bool:
-    """Dates and times reach beyond Python's years, and have nanoseconds."""
-    if pa.types.is_nested(arrow):
-        return any(may_lack_an_object(arrow.field(i).type) for i in range(arrow.num_fields))
-    return pa.types.is_temporal(arrow)
-
-
 def check_single(state: Any, value: Any, arrow: pa.DataType) -> None:
     """The object that ``get`` gives is the batch's, and ``put`` stores what the batch has stored."""
     try:
@@ -68,7 +68,7 @@ def test_value_states_give_back_what_they_take(tmp_path, examples):
         arrow = data.draw(any_type)
         schema = ValueSchema.of(arrow)
         values = data.draw(st.lists(sts.values(arrow, nullable=True), min_size=1, max_size=len(KEYS)))
-        state = keyed.value_state("state", arrow)
+        state = afresh(keyed).value_state("state", arrow)
         keys = pa.array(KEYS[: len(values)], pa.int32())
         state.put_many(keys, draw_chunked(data, data.draw(sts.arrays(values, arrow))))
         check_array(state.get_many(keys), schema.arrow, values)
@@ -81,7 +81,6 @@ def test_value_states_give_back_what_they_take(tmp_path, examples):
             check_scan(pa.Table.from_batches(list(scan), scan.schema), schema, present)
         if values[0] is not None:
             check_single(state, values[0], schema.arrow)
-        keyed.drop_state("state")
 
     with opened(tmp_path / "s") as keyed:
         run(examples, check)
@@ -100,7 +99,7 @@ def test_list_states_give_back_what_they_take(tmp_path, examples):
         arrow = data.draw(any_type)
         schema = ValueSchema.of(arrow)
         lists = data.draw(st.lists(st.lists(sts.values(arrow, nullable=False), max_size=3), min_size=1, max_size=3))
-        state = keyed.list_state("state", arrow)
+        state = afresh(keyed).list_state("state", arrow)
         keys = pa.array(KEYS[: len(lists)], pa.int32())
         whole = pa.list_(pa.field("item", arrow, nullable=False))
         state.update_many(keys, draw_chunked(data, data.draw(sts.arrays(lists, whole))))
@@ -119,7 +118,6 @@ def test_list_states_give_back_what_they_take(tmp_path, examples):
         for part, row in zip(filter(None, lists), stored.values(), strict=True):
             assert decoder.decode_list(described, row) == [as_columns(value, schema) for value in part * 2]
         check_single_list(state, lists[0] * 2, arrow)
-        keyed.drop_state("state")
 
     with opened(tmp_path / "s") as keyed:
         run(examples, check)
@@ -155,7 +153,7 @@ def test_map_states_give_back_what_they_take(tmp_path, examples):
             users,
         )
         values = [data.draw(sts.values(arrow, nullable=True)) for _ in user_keys]
-        state = keyed.map_state("state", user_key, arrow)
+        state = afresh(keyed).map_state("state", user_key, arrow)
         keys = pa.array([7] * len(values), pa.int32())
         entries = draw_chunked(data, data.draw(sts.arrays(user_keys, users.arrow)))
         state.put_many(keys, entries, draw_chunked(data, data.draw(sts.arrays(values, arrow))))
@@ -171,7 +169,6 @@ def test_map_states_give_back_what_they_take(tmp_path, examples):
         by_row = dict(zip(rows, values, strict=True))
         expected = [[decoder.decode_key_row(users.describe(), row), by_row[row]] for row in sorted(rows)]
         assert [[as_columns(key, users), value] for key, value in plain(items)[0]] == expected
-        keyed.drop_state("state")
 
     with opened(tmp_path / "s") as keyed:
         run(examples, check)
@@ -185,7 +182,7 @@ def test_keys_of_every_type_are_found_again(tmp_path_factory, examples):
         keys = distinct(data.draw(st.lists(sts.values(schema.arrow, nullable=False), min_size=1, max_size=5)), schema)
         array = draw_chunked(data, data.draw(sts.arrays(keys, schema.arrow)))
         with opened(tmp_path_factory.mktemp("keys") / "s", type) as keyed:
-            state = keyed.value_state("state", int)
+            state = afresh(keyed).value_state("state", int)
             state.put_many(array, pa.array(range(len(keys))))
             assert state.get_many(simplest(keys, schema.arrow)).to_pylist() == list(range(len(keys)))
             described = schema.describe()
