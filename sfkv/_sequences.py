@@ -28,7 +28,9 @@ class Misfit(Exception):
 
 
 def from_values(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
-    """An array of ``wanted``, of which each element is one of ``values`` or null for None.
+    """An array that can be read as ``wanted``, of which each element is one of ``values`` or null for None.
+
+    Its fields and items may all be null: the core refuses those that the schema does not have, with their row.
 
     Raises:
         Misfit: the first row that is no value of the type.
@@ -138,8 +140,8 @@ def _structs(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
             raise Misfit(misfit.row, f".{field.name}{misfit.path}", misfit.text) from misfit.__cause__
     if not len(values):
         return pa.array([], wanted)
-    nullable = [field.with_nullable(True) for field in wanted]
-    return pa.StructArray.from_arrays(fields, fields=nullable, mask=_absent(values))
+    made = [pa.field(field.name, column.type) for field, column in zip(wanted, fields, strict=True)]
+    return pa.StructArray.from_arrays(fields, fields=made, mask=_absent(values))
 
 
 def _field_of(value: Any, name: str, names: list[str], row: int) -> Any:

@@ -371,8 +371,10 @@ def _stored_nested(arrow: pa.DataType, where: str, depth: int) -> pa.DataType | 
     """The same for a type that holds others; None if it is none."""
     types = pa.types
 
+    inner = depth + (2 if types.is_map(arrow) else 1)  # a map holds structs of its keys and values
+
     def stored(field: pa.Field, of: str) -> pa.Field:
-        return field.with_type(_stored_type(field.type, f"{where}.{of}", field.nullable, depth + 1)).remove_metadata()
+        return field.with_type(_stored_type(field.type, f"{where}.{of}", field.nullable, inner)).remove_metadata()
 
     if types.is_struct(arrow):
         _check_fields([field.name for field in arrow], where)

@@ -41,10 +41,13 @@ def key_schema(schema: pa.Schema | pa.DataType) -> KeySchema:
 
 
 def may_lack_an_object(arrow: pa.DataType) -> bool:
-    """Whether Python has no object for some values: moments outside its years, nanoseconds, decimals of a scale beyond pyarrow's."""
+    """Whether Python has no object for some values: moments outside its years, nanoseconds, decimals that pyarrow does not take."""
     if types.is_nested(arrow):
         return any(may_lack_an_object(arrow.field(i).type) for i in range(arrow.num_fields))
-    return types.is_temporal(arrow) or (types.is_decimal(arrow) and arrow.scale > arrow.bit_width * 38 // 128)
+    if types.is_decimal(arrow):
+        most = 38 * arrow.bit_width // 128
+        return arrow.scale > most or arrow.precision - arrow.scale > most
+    return types.is_temporal(arrow)
 
 
 # --- Plain values.
