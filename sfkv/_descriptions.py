@@ -17,7 +17,7 @@ UNREADABLE = (ValueError, TypeError, RecursionError)
 
 class Column(msgspec.Struct):
     name: str
-    type: str | dict[str, Any]
+    type: str | dict[str, Any]  # of those that hold others: _types.describe_type
     nullable: bool
     default: str | msgspec.UnsetType = msgspec.UNSET
 

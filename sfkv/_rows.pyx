@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._columns import ColumnReader
+from sfkv._objects import only_object
 from sfkv._cells cimport CType, Cell, ParseType, schema_of
 from sfkv._status cimport check, failure
 
@@ -82,14 +83,6 @@ cdef Columns read_array(object batch, const vector[CColumn]& schema, bint is_rec
     array = <ArrowArray*>PyCapsule_GetPointer(columns.capsules[1], "arrow_array")
     check(ReadArrow(array[0], given, schema, is_record, &columns.views, &columns.rows), context, "read", role)
     return columns
-
-
-cdef object load_array(ArrowResult result):
-    """The Python object of an array of one."""
-    try:
-        return pa.array(result)[0].as_py()
-    except (ValueError, OverflowError) as error:
-        raise _errors.SchemaError(f"Python has no object for it: read it by get_many ({error})", code="no_object") from error
 
 
 @cython.final
@@ -245,7 +238,7 @@ cdef class KeyRows:
         if not self.codec.Parse(row, &builders):
             raise _errors.CorruptionError(NO_KEY)
         check(FinishRecord(&builders, 1, NULL, result.array.get()), self.context, "decode")
-        values = tuple(load_array(result).values())
+        values = tuple(only_object(pa.array(result)).values())
         return values if self.is_record else values[0]
 
 
@@ -413,7 +406,7 @@ cdef class ValueRows:
         cdef ArrowResult result = ArrowResult(self.schema.record_arrow)
         self.codec.ParseRow(row, 0, &builders)
         check(FinishRecord(&builders, 1, NULL, result.array.get()), self.context, "decode")
-        return load_array(result)
+        return only_object(pa.array(result))
 
 
 def key_groups(schema, keys, int max_parallelism):

@@ -7,6 +7,7 @@ have. So plain values are read in the type that they have, and that is cast; nes
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,9 @@ class Misfit(Exception):
 
 
 def from_values(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
-    """An array of ``wanted``, of which each element is one of ``values`` or null for None.
+    """An array that can be read as ``wanted``, of which each element is one of ``values`` or null for None.
+
+    Its fields and items may all be null: the core refuses those that the schema does not have, with their row.
 
     Raises:
         Misfit: the first row that is no value of the type.
@@ -54,6 +57,8 @@ def _plain(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     """Values that hold no others. An OverflowError or ValueError where something would be lost."""
     if wanted == pa.uint64() and all(value is None or type(value) is int for value in values):
         return pa.array(values, wanted)  # pyarrow takes whole numbers for int64
+    if pa.types.is_decimal(wanted) and all(value is None or type(value) in (int, decimal.Decimal) for value in values):
+        return pa.array(values, wanted)  # pyarrow takes no decimal for one of a negative scale, but refuses what does not fit
     array = pa.array(values)
     _check_elements(values, array.type, wanted)
     if array.type == wanted:
@@ -136,8 +141,8 @@ def _structs(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
             raise Misfit(misfit.row, f".{field.name}{misfit.path}", misfit.text) from misfit.__cause__
     if not len(values):
         return pa.array([], wanted)
-    nullable = [field.with_nullable(True) for field in wanted]
-    return pa.StructArray.from_arrays(fields, fields=nullable, mask=_absent(values))
+    made = [pa.field(field.name, column.type) for field, column in zip(wanted, fields, strict=True)]
+    return pa.StructArray.from_arrays(fields, fields=made, mask=_absent(values))
 
 
 def _cells_of(value: Any, names: list[str], row: int) -> Sequence[Any]:

@@ -360,7 +360,7 @@ def _stored_type(arrow: pa.DataType, where: str, nullable: bool, depth: int) -> 
         raise SchemaError(f"{where} is nested more than {MAX_TYPE_DEPTH} types deep")
     is_key = where.startswith("key")
     if types.is_null(arrow) and not (nullable and not is_key):
-        raise SchemaError(f"{where} can hold nothing: type null is for a value's columns that may be null")
+        raise SchemaError(f"{where} type null can hold nothing: it is for columns of values, fields and items that may be null")
     if arrow in _NAMES:
         return arrow
     is_sized = types.is_temporal(arrow) or types.is_decimal128(arrow) or types.is_decimal256(arrow)
@@ -382,15 +382,13 @@ def _stored_nested(arrow: pa.DataType, where: str, depth: int) -> pa.DataType | 
     """The same for a type that holds others; None if it is none."""
     types = pa.types
 
+    inner = depth + (2 if types.is_map(arrow) else 1)  # a map holds structs of its keys and values
+
     def stored(field: pa.Field, of: str) -> pa.Field:
-        return field.with_type(_stored_type(field.type, f"{where}.{of}", field.nullable, depth + 1)).remove_metadata()
+        return field.with_type(_stored_type(field.type, f"{where}.{of}", field.nullable, inner)).remove_metadata()
 
     if types.is_struct(arrow):
-        names = [field.name for field in arrow]
-        if not names or len(set(names)) != len(names) or len(names) > _MAX_COLUMNS:
-            raise SchemaError(
-                f"{where} is a struct of the fields {names}: it must have 1 to {_MAX_COLUMNS}, of different names"
-            )
+        _check_fields([field.name for field in arrow], where)
         return pa.struct([stored(field, field.name) for field in arrow])
     if types.is_map(arrow):
         return pa.map_(stored(arrow.key_field, "key"), stored(arrow.item_field, "value"), keys_sorted=arrow.keys_sorted)
@@ -405,6 +403,15 @@ def _stored_nested(arrow: pa.DataType, where: str, depth: int) -> pa.DataType | 
     if types.is_list(arrow):
         return pa.list_(stored(arrow.value_field, "item"))
     return None
+
+
+def _check_fields(names: list[str], where: str) -> None:
+    if not 1 <= len(names) <= _MAX_COLUMNS:
+        count = f"of {len(names)} fields" if names else "without fields"
+        raise SchemaError(f"{where} is a struct {count}: it must have 1 to {_MAX_COLUMNS}")
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise SchemaError(f"{where} is a struct with the field {name!r} twice: give each another name")
 
 
 def _record_columns(wanted: Any, where: str) -> list[Column] | None:

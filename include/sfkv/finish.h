@@ -144,7 +144,16 @@ inline Status AddFixedLists(ColumnBuilder* builder, int64_t length, const Presen
   for (int64_t i = 0; i < length; ++i) {
     if (rows.Has(i) && !codec.ParseItems(builder->BytesAt(i), static_cast<size_t>(size), i * size, &items)) return UnreadableCell();
   }
-  return AddChild(&items, items.length(), nullptr, made);
+  // Items of a list that is not there are no cells, so that nobody may read them.
+  ValidityBuilder present;
+  const bool skips = rows.validity() != nullptr && codec.columns()[0].type.is_nested();
+  if (skips) {
+    present.Begin(items.length());
+    for (int64_t i = 0; i < items.length(); ++i) {
+      if (rows.Has(i / size)) present.Set(i);
+    }
+  }
+  return AddChild(&items, items.length(), skips ? &present : nullptr, made);
 }
 
 }  // namespace internal

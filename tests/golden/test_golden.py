@@ -16,6 +16,7 @@ import pytest
 import sfkv
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
+from tests.golden import vectors
 
 HERE = Path(__file__).parent
 UTC = dt.timezone.utc
@@ -67,6 +68,7 @@ def rows():
         yield f"{value!r} | {record.row_of(value).hex(' ')}"
     objects = ValueRows(ValueSchema.of(object))
     yield f"{[1, 'x', None, {'a': 1.5}]!r} | {objects.row_of([1, 'x', None, {'a': 1.5}]).hex(' ')}"
+    yield from vectors.rows()
 
 
 def store(path):
