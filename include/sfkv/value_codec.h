@@ -144,6 +144,25 @@ class ValueCodec {
     return true;
   }
 
+  // The same of some columns: "places" has for each where it stands among the builders, or -1 for one that is left out.
+  bool ParseColumns(std::string_view row, int64_t i, const std::vector<int>& places, std::vector<ColumnBuilder>* builders) const {
+    if (!IsRow(row)) return false;
+    size_t variable = 0;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const bool is_variable = CellBytes(columns_[c].type) == 0;
+      const size_t number = variable;
+      variable += is_variable;
+      if (places[c] < 0 || IsNull(row, c)) continue;
+      ColumnBuilder& builder = (*builders)[static_cast<size_t>(places[c])];
+      if (is_variable) {
+        builder.SetBytes(i, VariableCell(row, number));
+      } else {
+        builder.SetFixed(i, FixedCell(row, c));
+      }
+    }
+    return true;
+  }
+
  private:
   std::vector<Column> columns_;
   bool is_record_ = false;

@@ -18,7 +18,7 @@ CHAIN = [
     ["version", "status", "buffer", "debug", "forward"],
     ["key_group", "column"],
     ["row_codec", "key_codec", "value_codec", "list_codec", "map_codec", "lifetime"],
-    ["key_batch", "row_set", "write_batch", "append_guard", "rows"],
+    ["key_batch", "row_set", "write_batch", "append_guard", "least_keys", "rows"],
     ["rocksdb_compat", "process_locks", "background", "merge", "slot", "flush_watch", "options", "pending"],
     ["directory", "table", "list_table", "map_table", "scan"],
     ["store"],
