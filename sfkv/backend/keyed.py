@@ -109,8 +109,8 @@ class KeyedStateBackend:
             key: what a key is: a plain type, or several columns: a pyarrow schema or struct type, dict or dataclass.
             value: as ``type`` for ``value_state``.
             group_by: the names of the key's columns that make the key group, in this order; None for all. Where they are the
-                backend's key, in type and value, a row lies in the key group of that key: ``key={"window_end": ..., "user": str},
-                group_by="user"`` is stored in time order, and sharded by user as the backend is.
+                backend's key, in type and value, a row lies in the key group of that key:
+                ``key={"window_end": datetime, "user": str}, group_by="user"`` is stored in time order, and sharded by user.
 
         Returns:
             The table; the same one if it was registered before.

@@ -200,7 +200,8 @@ class TableMachine(RuleBasedStateMachine):
         scan = self.table.scan_range(*bounds, **options, columns=chosen, reverse=reverse, batch_rows=batch_rows)
         assert scan.schema.names == chosen
         expected = [
-            dict(zip(names, (*key, *self.model.rows[key].values()), strict=True)) for key in self.model.matching(inside, reverse)
+            dict(zip(names, (*key, *self.model.rows[key].values()), strict=True))
+            for key in self.model.matching(inside, reverse)
         ]
         assert scan.to_arrow().to_pylist() == [{name: row[name] for name in chosen} for row in expected]
 
@@ -279,7 +280,9 @@ class LongTableMachine(TableMachine):
     pass
 
 
-QUICK = settings(max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+QUICK = settings(
+    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+)
 TableMachine.TestCase.settings = QUICK
 test_a_table_and_the_model_agree = TableMachine.TestCase
 LongTableMachine.TestCase.settings = settings(QUICK, max_examples=1500)
