@@ -30,6 +30,8 @@ cdef extern from "floor.h" namespace "sfkv" nogil:
         CStatus PutMany() except +
         CStatus MergeMany() except +
         CStatus ItemsMany(uint64_t* sum) except +
+        CStatus Scan(uint64_t* sum) except +
+        CStatus ScanBelow(int64_t moment, uint64_t* sum) except +
         CStatus Get(uint64_t* sum) except +
         CStatus Put() except +
         CStatus Merge() except +
@@ -55,8 +57,8 @@ cdef class Floor:
         return 0
 
     def prepare(self, str kind, const int64_t[::1] keys, const int64_t[::1] user_keys, const int64_t[::1] values, size_t batch):
-        """The rows that the calls below work on: columns of keys, user keys (None but for entries of maps) and values."""
-        kinds = {"value": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
+        """The rows that the calls below work on: columns of keys, user keys (moments of tables; else None) and values."""
+        kinds = {"value": CTableKind.kValue, "table": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
         cdef const int64_t* first_user_key = NULL
         if user_keys is not None:
             first_user_key = &user_keys[0]
@@ -73,6 +75,12 @@ cdef class Floor:
 
     def items_many(self):
         self.done(deref(self.c_floor).ItemsMany(&self.c_sum))
+
+    def scan(self):
+        self.done(deref(self.c_floor).Scan(&self.c_sum))
+
+    def scan_below(self, int64_t moment):
+        self.done(deref(self.c_floor).ScanBelow(moment, &self.c_sum))
 
     def get(self):
         self.done(deref(self.c_floor).Get(&self.c_sum))

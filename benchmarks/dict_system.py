@@ -15,7 +15,8 @@ class DictSystem:
     name = "dict"
 
     def __init__(self) -> None:
-        self.rows: dict[int, Any] = {}
+        self.rows: dict[Any, Any] = {}
+        self.watermark = 0
         self.value_get = self.rows.get
         self.value_put = self.rows.__setitem__
 
@@ -65,6 +66,17 @@ class DictSystem:
     def list_get_many(self, keys: list[int]) -> list[list[int]]:
         return [self.rows.get(key, []) for key in keys]
 
+    def table_scan(self, kept: list[tuple[int, ...]] | None = None) -> None:
+        found = [(*key, value) for key, value in self.rows.items()]
+        if kept is not None:
+            kept.extend(found)
+
+    def table_fire(self, kept: list[tuple[int, ...]] | None = None) -> None:
+        watermark = self.watermark
+        found = [(*key, value) for key, value in self.rows.items() if key[0] < watermark]
+        if kept is not None:
+            kept.extend(found)
+
     def convert(self, column: np.ndarray) -> list[int]:
         return column.tolist()
 
@@ -73,6 +85,12 @@ class DictSystem:
 
     def fill(self, workload: Workload) -> None:
         kind = workload.operation.kind
+        if kind == "table":
+            self.watermark = workload.watermark
+            for rows in workload.stored():
+                keys = zip(rows.user_keys.tolist(), rows.keys.tolist(), strict=True)
+                self.rows.update(zip(keys, rows.values.tolist(), strict=True))
+            return
         write = getattr(self, {"value": "value_put_many", "map": "map_put_many", "list": "list_add_many"}[kind])
         for rows in workload.stored():
             columns = (rows.keys, rows.user_keys, rows.values) if kind == "map" else (rows.keys, rows.values)

@@ -35,7 +35,9 @@ class Floor {
     for (size_t begin = 0; begin < count; begin += batch) {
       std::vector<Row> rows;
       for (size_t i = begin; i < std::min(count, begin + batch); ++i) {
-        rows.push_back({EncodeKey(keys[i], user_keys == nullptr ? nullptr : user_keys + i), EncodeValue(kind, values[i])});
+        const int64_t* user_key = user_keys == nullptr ? nullptr : user_keys + i;
+        const bool of_table = kind == TableKind::kValue && user_key != nullptr;
+        rows.push_back({of_table ? EncodeTableKey(*user_key, keys[i]) : EncodeKey(keys[i], user_key), EncodeValue(kind, values[i])});
       }
       if (!as_they_come) SortRows(kind, &rows);
       batches_.emplace_back(std::move(rows));
@@ -88,6 +90,14 @@ class Floor {
       }
     }
     return Status::OK();
+  }
+
+  // Walks over all rows of a table, key group by key group; and over those that come before a moment.
+  Status Scan(uint64_t* sum) { return ScanGroups("", sum); }
+  Status ScanBelow(int64_t moment, uint64_t* sum) {
+    std::string upper(8, '\0');
+    EncodeOrdered(upper.data(), moment);
+    return ScanGroups(upper, sum);
   }
 
   Status Get(uint64_t* sum) {
@@ -149,6 +159,39 @@ class Floor {
     EncodeOrderedCell(Type(), reinterpret_cast<const char*>(&key), encoded.data() + kKeyHeaderBytes);
     if (user_key != nullptr) EncodeOrderedCell(Type(), reinterpret_cast<const char*>(user_key), encoded.data() + kKeyHeaderBytes + 8);
     return encoded;
+  }
+
+  // The key of a table's row: in the order of the moments, grouped by the key.
+  static std::string EncodeTableKey(int64_t moment, int64_t key) {
+    std::string encoded(kKeyHeaderBytes + 16, '\0');
+    EncodeKeyHeader(encoded.data(), KeyGroupOf(JavaHash(key), 128), 0);
+    EncodeOrdered(encoded.data() + kKeyHeaderBytes, moment);
+    EncodeOrdered(encoded.data() + kKeyHeaderBytes + 8, key);
+    return encoded;
+  }
+
+  Status ScanGroups(const std::string& upper, uint64_t* sum) {
+    rocksdb::Slice bound("\xff\xff", 2);
+    rocksdb::ReadOptions read;
+    read.iterate_upper_bound = &bound;
+    read.fill_cache = false;
+    const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(read));
+    for (int group = 0; group < 128; ++group) {
+      std::string header(kKeyHeaderBytes, '\0');
+      EncodeKeyHeader(header.data(), group, 0);
+      const std::string last = upper.empty() ? PrefixBound(header) : header + upper;
+      bound = last;
+      for (iterator->Seek(header); iterator->Valid(); iterator->Next()) {
+        const char* row = iterator->key().data() + kKeyHeaderBytes;
+        int64_t cells[2];
+        DecodeOrdered(CellType::kInt64, row, reinterpret_cast<char*>(&cells[0]));
+        DecodeOrdered(CellType::kInt64, row + 8, reinterpret_cast<char*>(&cells[1]));
+        *sum += static_cast<uint64_t>(cells[0]) + static_cast<uint64_t>(cells[1]);
+        Touch(iterator->value(), sum);
+      }
+      SFKV_RETURN_IF_ERROR(FromRocksDB(iterator->status()));
+    }
+    return Status::OK();
   }
 
   static std::string EncodeValue(TableKind kind, int64_t value) {

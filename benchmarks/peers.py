@@ -33,6 +33,11 @@ def installed(name: str) -> bool:
     return True
 
 
+def offers(name: str, operation: Operation) -> bool:
+    """Whether a system has an operation: tables are not written anew for each store of bytes."""
+    return operation.kind != "table" or name not in engines.ENGINES
+
+
 def make_peer(name: str, folder: Path, workload: Workload) -> Any:
     if name == "dict":
         return dict_system.DictSystem()

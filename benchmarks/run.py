@@ -51,6 +51,8 @@ def make_round(system: Any, workload: Workload) -> Callable[[], None]:
         system.prepare(workload)
         return lambda: system.round(operation)
     call = getattr(system, operation.name)
+    if operation.whole:
+        return call
     if operation.many:
         parts = [part.columns(operation) for part in workload.batches()]
         columns = [list(map(system.convert, column)) for column in zip(*parts, strict=True)]
@@ -241,7 +243,7 @@ def main() -> None:
     if not chosen.json:
         print_head(settings)
     for operation in chosen.operations:
-        rows = measure_operation(operation, settings, names)
+        rows = measure_operation(operation, settings, [name for name in names if peers.offers(name, OPERATIONS[operation])])
         if chosen.json:
             for row in rows:
                 print(json.dumps(row), flush=True)

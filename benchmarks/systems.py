@@ -53,6 +53,13 @@ def check_place(name: str, folder: Path, settings: Settings) -> None:
     assert lies == settings.state, f"{name}: the state lies in {lies}"
 
 
+def take(scan: sfkv.Scan, kept: list[tuple[int, ...]] | None) -> None:
+    """Takes one batch after the other; keeps the rows, if they are to be checked."""
+    for batch in scan:
+        if kept is not None:
+            kept.extend(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
 class SfkvSystem:
     """sfkv through its public interface, batches as Arrow arrays."""
 
@@ -62,6 +69,8 @@ class SfkvSystem:
         self.kind = workload.operation.kind
         self.memory_bytes = slot_bytes(workload)
         self.engine_options = engine_options(workload)
+        self.batch_rows = workload.settings.batch
+        self.watermark = workload.watermark if self.kind == "table" else 0
         self._open()
 
     def _open(self) -> None:
@@ -87,6 +96,9 @@ class SfkvSystem:
         elif self.kind == "map":
             state = self.keyed.map_state("v", int, int)
             calls = {"get": state.get, "put": state.put, "items_many": state.items_many, "put_many": state.put_many}
+        elif self.kind == "table":
+            state = self.keyed.table("v", {"moment": int, "key": int}, int, group_by="key")
+            calls = {}
         else:
             state = self.keyed.list_state("v", int)
             calls = {"get": state.get, "add": state.add, "get_many": state.get_many, "add_many": state.add_many}
@@ -99,6 +111,12 @@ class SfkvSystem:
             for key in rows:
                 rows[key] += 1
 
+    def table_scan(self, kept: list[tuple[int, ...]] | None = None) -> None:
+        take(self.state.scan(batch_rows=self.batch_rows), kept)
+
+    def table_fire(self, kept: list[tuple[int, ...]] | None = None) -> None:
+        take(self.state.scan_range(None, self.watermark, batch_rows=self.batch_rows), kept)
+
     def convert(self, column: np.ndarray) -> pa.Array:
         return pa.array(column)
 
@@ -108,6 +126,10 @@ class SfkvSystem:
         return answer.to_pylist(maps_as_pydicts="strict") if operation.kind == "map" else answer.to_pylist()
 
     def fill(self, workload: Workload, first_key: int = 0) -> None:
+        if self.kind == "table":
+            for rows in workload.stored(first_key):
+                self.state.put_many({"moment": rows.user_keys, "key": rows.keys}, rows.values)
+            return
         write = {"value": "value_put_many", "map": "map_put_many", "list": "list_add_many"}[self.kind]
         columns = {"value": ("keys", "values"), "map": ("keys", "user_keys", "values"), "list": ("keys", "values")}[self.kind]
         for rows in workload.stored(first_key):
@@ -136,6 +158,7 @@ class FloorSystem:
     def __init__(self, folder: Path, workload: Workload) -> None:
         self.folder = folder
         self.kind = workload.operation.kind
+        self.watermark = workload.watermark if self.kind == "table" else 0
         self.floor = Floor(folder, slot_bytes(workload), engine_options(workload))
 
     def _prepare(self, rows: Rows, batch: int, columns: tuple[str, ...]) -> None:
@@ -143,7 +166,7 @@ class FloorSystem:
         self.floor.prepare(self.kind, rows.keys, user_keys, rows.values, batch)
 
     def fill(self, workload: Workload) -> None:
-        columns = ("keys", "user_keys") if self.kind == "map" else ("keys",)
+        columns = ("keys", "user_keys") if self.kind in ("map", "table") else ("keys",)
         for rows in workload.stored():
             self._prepare(rows, FILL_ROWS, columns)
             self.floor.merge_many() if self.kind == "list" else self.floor.put_many()
@@ -154,11 +177,17 @@ class FloorSystem:
         check_place(self.name, self.folder, workload.settings)
 
     def prepare(self, workload: Workload) -> None:
+        if workload.operation.whole:
+            return
         self._prepare(workload.asked, workload.batch, workload.operation.columns)
 
     def round(self, operation: Operation) -> None:
         _, _, name = operation.name.partition("_")
-        if name == "bundle":
+        if name == "scan":
+            self.floor.scan()
+        elif name == "fire":
+            self.floor.scan_below(self.watermark)
+        elif name == "bundle":
             self.floor.get_many()
             self.floor.put_many()
         else:
@@ -167,6 +196,13 @@ class FloorSystem:
     def check(self, workload: Workload, rows: Rows) -> None:
         """It sums up what it reads; so sums are compared, before and after a write."""
         operation = workload.operation
+        if operation.whole:
+            before = self.floor.sum
+            self.round(operation)
+            stored = workload.rows_of(workload.asked.keys)
+            total = sum(int(column.sum(dtype="u8")) for column in (stored.keys, stored.user_keys, stored.values))
+            assert (self.floor.sum - before) % 2**64 == total % 2**64, f"floor: wrong answers of {operation.name}"
+            return
         self._prepare(rows, workload.batch, operation.columns)
         self.round(operation)
         read = "items_many" if operation.name == "map_items_many" else "get_many" if operation.many else "get"

@@ -14,6 +14,8 @@ import numpy as np
 SEED = 20130101
 ENTRIES_PER_KEY = 10  # as in flink-benchmarks
 VALUES_PER_LIST = 100
+ROWS_PER_MOMENT = 100  # of tables, whose rows are due by time
+DUE_SHARE = 100  # one row in so many is
 FILL_ROWS = 65_536
 MANY_ROWS = 500_000  # what a round of batches asks for at most
 SINGLE_ROWS = 100_000  # what a round of single calls asks for, or one of batches below
@@ -31,7 +33,12 @@ class Operation:
 
     @property
     def many(self) -> bool:
-        return self.name.endswith(("many", "bundle"))
+        return self.name.endswith(("many", "bundle", "scan", "fire"))
+
+    @property
+    def whole(self) -> bool:
+        """Whether a round is one call, without columns, that reads all rows or all that are due."""
+        return not self.columns
 
 
 OPERATIONS = {
@@ -50,6 +57,8 @@ OPERATIONS = {
         Operation("list_get", "list", ("keys",)),
         Operation("list_add_many", "list", ("keys", "values"), writes=True),
         Operation("list_get_many", "list", ("keys",)),
+        Operation("table_scan", "table", ()),
+        Operation("table_fire", "table", ()),
     )
 }
 
@@ -130,6 +139,12 @@ class Workload:
 
     def _draw(self) -> Rows:
         """The rows that a round asks for. Entries of maps are drawn one by one, so that keys repeat as entries do."""
+        if self.operation.whole:
+            count = self.row_count
+            if self.operation.name == "table_fire":  # all rows of some moments
+                count = min(count, max(1, count // DUE_SHARE // ROWS_PER_MOMENT) * ROWS_PER_MOMENT)
+            keys = 2 * np.arange(count, dtype="i8")
+            return Rows(keys, self.moments_of(keys), scramble(keys + (1 << 40)))
         by_entry = "user_keys" in self.operation.columns
         limit = self.row_count if by_entry else self.key_count
         count = min(limit, MANY_ROWS if self.batch >= SMALL_BATCH else SINGLE_ROWS)
@@ -149,8 +164,20 @@ class Workload:
             keys = np.arange(first, min(first + keys_per_part, self.key_count), dtype="i8")
             yield self.rows_of(2 * keys)
 
+    @staticmethod
+    def moments_of(keys: np.ndarray) -> np.ndarray:
+        """When the rows of a table are due."""
+        return keys // (2 * ROWS_PER_MOMENT)
+
+    @property
+    def watermark(self) -> int:
+        """The first moment whose rows are not due yet."""
+        return int(self.asked.user_keys[-1]) + 1
+
     def rows_of(self, keys: np.ndarray) -> Rows:
         """The rows that are stored of even keys, in their order."""
+        if self.operation.kind == "table":
+            return Rows(keys, self.moments_of(keys), scramble(keys >> 1))
         user_keys = np.tile(np.arange(self.rows_per_key, dtype="i8"), len(keys))
         repeated = np.repeat(keys, self.rows_per_key)
         return Rows(repeated, user_keys, scramble((repeated >> 1) * self.rows_per_key + user_keys))

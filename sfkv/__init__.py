@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sfkv.state.list import ListState
     from sfkv.state.map import MapState, MapView
     from sfkv.state.scan import Scan
+    from sfkv.state.table import Table
     from sfkv.state.value import ValueState
 
 _HOMES = {
@@ -81,6 +82,7 @@ _HOMES = {
     "sfkv.state.list": ("ListState",),
     "sfkv.state.map": ("MapState", "MapView"),
     "sfkv.state.scan": ("Scan",),
+    "sfkv.state.table": ("Table",),
     "sfkv.state.value": ("ValueState",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -195,6 +195,11 @@ cdef class Store:
     def open_scans(self):
         return deref(self.c_store).open_scans()
 
+    @property
+    def scan_seeks(self):
+        """How often scans have asked the engine for an iterator or sought with one: for tests."""
+        return deref(self.c_store).scan_seeks()
+
     def flush(self):
         """Puts all writes into files."""
         cdef CCall call

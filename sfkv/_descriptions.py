@@ -29,6 +29,7 @@ class Key(msgspec.Struct):
     columns: Columns
     record: bool
     hash: str
+    group_by: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Value(msgspec.Struct):
@@ -40,11 +41,16 @@ class Value(msgspec.Struct):
 
 class Table(msgspec.Struct):
     name: str
-    kind: Literal["value", "list", "map", "payloads"]
+    kind: Literal["value", "list", "map", "table", "payloads"]
     value: Value
     ttl: Any
     user_key: Key | msgspec.UnsetType = msgspec.UNSET
+    key: Key | msgspec.UnsetType = msgspec.UNSET
     dropping: bool | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if self.kind == "table" and self.key is msgspec.UNSET:
+            raise ValueError(f"the table {self.name!r} does not tell its key")
 
 
 class Operator(msgspec.Struct):
@@ -58,6 +64,8 @@ class Operator(msgspec.Struct):
         first, last = self.key_groups
         if not 0 <= first <= last < self.max_parallelism:
             raise ValueError(f"the key groups {first} to {last} are not among {self.max_parallelism}")
+        if self.key.group_by is not msgspec.UNSET:
+            raise ValueError("the key of a backend is grouped by all its columns")
         described = msgspec.to_builtins(self.key)
         try:
             schema = KeySchema.parse(described)

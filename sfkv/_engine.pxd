@@ -59,6 +59,7 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         CTable* table()
         CStatus ReadRange(string_view first, string_view bound, vector[string]* keys, vector[string]* values) except +
         size_t open_scans() except +
+        uint64_t scan_seeks()
 
     cdef cppclass CSnapshotFile "sfkv::SnapshotFile":
         string name

@@ -94,13 +94,15 @@ cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
 
     cdef cppclass CKeyCodec "sfkv::KeyCodec":
         CKeyCodec()
-        CKeyCodec(vector[CColumn] columns, bint is_record, HashKind hash) except +
+        CKeyCodec(vector[CColumn] columns, bint is_record, HashKind hash, vector[size_t] group_columns) except +
         const vector[CColumn]& columns()
         size_t RowBytes(const CColumns& columns, int64_t i)
         void EncodeRow(const CColumns& columns, int64_t i, char* at)
         int32_t Hash(const CColumns& columns, int64_t i, const char* row, size_t bytes)
         HashKind hash_kind()
         bint Parse(string_view row, CBuilders* builders) except +
+        bint has_group()
+        int32_t HashRow(string_view row) except +
 
 
 cdef extern from "sfkv/record_codec.h" namespace "sfkv" nogil:

@@ -122,7 +122,7 @@ cdef class KeyRows:
         self.reader = ColumnReader(schema.columns, schema.is_record, "key", state)
         self.context = Context(state=state, key_columns=[column.name for column in schema.columns])
         cdef HashKind hash = HashKind.kJava if schema.hash == "java" else HashKind.kMurmur
-        self.codec = CKeyCodec(make_columns(schema.columns), schema.is_record, hash)
+        self.codec = CKeyCodec(make_columns(schema.columns), schema.is_record, hash, schema.group_indices)
 
     def row_of(self, key):
         """The key row of one key, as bytes."""
@@ -187,7 +187,9 @@ cdef class KeyRows:
                 if not cell.view(value, &text):
                     return 0
                 EncodeOrderedText(out.Extend(OrderedBytes(text)), text)
-        if self.codec.hash_kind() == HashKind.kMurmur:
+        if self.codec.has_group():
+            hash[0] = self.codec.HashRow(string_view(out.data() + begin, out.size() - begin))
+        elif self.codec.hash_kind() == HashKind.kMurmur:
             hash[0] = MurmurHash(out.data() + begin, out.size() - begin)
         elif (<Cell>self.cells[0]).type.cell == CellType.kUtf8:
             hash[0] = JavaHashText(text.data(), text.size())

@@ -9,6 +9,8 @@ from sfkv._tables cimport CCursor
 cdef class Scan:
     cdef Table table
     cdef shared_ptr[CCursor] c_scan
+    cdef object key_type       # of the key columns that are asked for, as structs
+    cdef object value_type
     cdef bint with_values
     cdef bint with_user_keys
     cdef shared_ptr[CCursor] running(self) except *

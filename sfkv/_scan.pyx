@@ -16,15 +16,15 @@ from sfkv._rows cimport ArrowResult, CRowSet
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CCursor, CScanOptions, TableKind
 
-from sfkv._table import LIST, MAP
+from sfkv._table import MAP
 
 
 @cython.final
 cdef class Scan:
     """A pass over one state. It ends with its last batch, by close(), by being dropped, or with its store."""
 
-    def __cinit__(self, Table table not None, int64_t batch_rows, bint with_values, bytes key=None):
-        """`key`: an encoded key, to see the entries of that one only."""
+    def __cinit__(self, Table table not None, int64_t batch_rows, bint with_values, bytes key=None, layout=None, rows=None):
+        """`key`: an encoded key, to see the entries of that one only. `layout`, `rows`: which columns and rows (state/scan.py)."""
         cdef CCall call
         cdef CScanOptions options
         options.table = table.id
@@ -35,6 +35,17 @@ cdef class Scan:
         options.distinct_keys = table.kind == MAP and not with_values and key is None
         if key is not None:
             options.key = key
+        if rows is not None:
+            options.rows.lower = rows.lower
+            options.rows.upper = rows.upper
+            options.reverse = rows.reverse
+            if rows.key_groups is not None:
+                options.range.first, options.range.last = rows.key_groups
+        if layout is not None:
+            options.key_columns = layout.key_columns
+            options.value_columns = layout.value_columns
+            self.key_type = layout.key_type
+            self.value_type = layout.value_type
         self.table = table
         self.with_values = with_values
         self.with_user_keys = table.kind == MAP and not options.distinct_keys
@@ -51,13 +62,16 @@ cdef class Scan:
         return self.c_scan
 
     def next_batch(self):
-        """The keys, user keys (of maps) and values (if asked for) of the next rows, as struct arrays; None at the end."""
+        """The keys, user keys (of maps) and values (if asked for) of the next rows, as struct arrays; None at the end.
+
+        REQUIRES: a layout.
+        """
         cdef CCall call
         cdef int64_t count = 0
         cdef CStatus status
-        cdef ArrowResult keys = ArrowResult(self.table.keys.schema.record_arrow)
+        cdef ArrowResult keys = ArrowResult(self.key_type)
         cdef ArrowResult user_keys = ArrowResult(self.table.user_keys.schema.record_arrow)
-        cdef ArrowResult values = ArrowResult(self.table.values.schema.scan_arrow(self.table.kind == LIST))
+        cdef ArrowResult values = ArrowResult(self.value_type)
         cdef shared_ptr[CCursor] c_scan = self.running()
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:

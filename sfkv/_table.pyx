@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._engine cimport CCall
+from sfkv._cells cimport ArrowArray
 from sfkv._rows cimport (
-    ArrowResult, CBuilders, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, EncodeKeyHeader,
-    FinishPresence, FinishValues, FirstNull, KeyGroupOf, KeyRows, MakeBuilders, MakeBuildersOf, ValueRows, check_lengths, kKeyHeaderBytes,
-    kMaxKeyRowBytes, string_view, view,
+    ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CValueCodec, CWriteBatch, Columns, EncodeKeyHeader,
+    FinishPresence, FirstNull, KeyGroupOf, KeyGroupRange, KeyRows, ValueRows, check_lengths, kKeyHeaderBytes, kMaxKeyRowBytes,
+    string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
-from sfkv._tables cimport COffsetRow, CRows
+from sfkv._tables cimport COffsetRow, CRowRange, CRows, ReadValues
 
 from sfkv._core import OFFSET_ROW
 
@@ -130,10 +131,10 @@ cdef class Table:
         self.values.encode(value, &row, self.context, "put")
         self.write_row(&encoded, &row, "put")
 
-    def clear(self, key):
+    def clear(self, key, str operation not None="clear"):
         cdef CByteBuffer encoded
-        self.encode_key(key, &encoded, "clear")
-        self.write_row(&encoded, NULL, "clear")
+        self.encode_key(key, &encoded, operation)
+        self.write_row(&encoded, NULL, operation)
 
     cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1:
         """Puts a row, or deletes it if `row` is NULL: at once if nothing has to be waited for, else without the GIL."""
@@ -190,20 +191,13 @@ cdef class Table:
         cdef CRows* rows = self.store.rows()
         cdef CKeyBatch batch
         cdef CCall call
-        cdef CBuilders builders
-        cdef CValidityBuilder present
         cdef CStatus status
         cdef vector[int] wanted = self.values.numbers_of(columns, self.context, "get_many")
         cdef ArrowResult result = ArrowResult(self.values.arrow_of(columns))
         self.read_keys(keys, &batch, "get_many")
-        cdef int64_t count = batch.size()
         self.store.enter(&call, self.context, "get_many")
         with nogil:
-            present.Begin(count)
-            builders = MakeBuildersOf(self.values.codec.columns(), wanted, count)
-            status = rows.ReadColumns(batch, self.values.codec, &builders, &present)
-            if status.ok():
-                status = FinishValues(self.values.codec, &builders, wanted, count, &present, result.array.get())
+            status = ReadValues(rows, batch, self.values.codec, wanted, result.array.get())
             call.Leave()
         check(status, self.context, "get_many", "value")
         return self.values.to_python(pa.array(result))
@@ -245,10 +239,10 @@ cdef class Table:
             call.Leave()
         check(status, self.context, "put_many", "value")
 
-    def clear_many(self, keys, bytes offset=None):
+    def clear_many(self, keys, bytes offset=None, str operation not None="clear_many"):
         cdef CKeyBatch batch
-        self.read_keys(keys, &batch, "clear_many")
-        self.delete_batch(&batch, offset, "clear_many")
+        self.read_keys(keys, &batch, operation)
+        self.delete_batch(&batch, offset, operation)
 
     cdef int delete_batch(self, CKeyBatch* batch, bytes offset, str operation) except -1:
         """Deletes the rows of a batch."""
@@ -287,3 +281,76 @@ cdef class Table:
                     break
             call.Leave()
         return check(status, self.context, operation)
+
+    # --- Ranges of rows: tables only.
+
+    def keep_least_keys(self):
+        """From here on the least keys of each key group are remembered (least_keys.h)."""
+        cdef CCall call
+        self.store.enter(&call, self.context, "register")
+        self.store.rows().KeepLeastKeys(self.id, self.store.range)
+
+    def encode_prefix(self, KeyRows rows not None, prefix, str operation not None):
+        """The row of the leading columns of a key, by the codec of these."""
+        cdef CByteBuffer row
+        cdef int32_t hash = 0
+        rows.encode(prefix, &row, &hash, self.context, operation)
+        return row.data()[:row.size()]
+
+    def group_of_prefix(self, bytes row not None, str operation not None):
+        """The key group of a key row, or of the beginning of one that has all columns that make the key group."""
+        cdef int group = KeyGroupOf(self.keys.codec.HashRow(view(row)), self.store.max_parallelism)
+        if not self.store.range.first <= group <= self.store.range.last:
+            check(CKeyBatch.OutsideRange(group, self.store.range, -1), self.context, operation, "key")
+        return group
+
+    def delete_range(self, rows, bytes offset=None):
+        """Deletes the rows of a range (state/scan.py)."""
+        cdef CRows* store = self.store.rows()
+        cdef CCall call
+        cdef CStatus status
+        cdef CRowRange range
+        cdef KeyGroupRange groups = self.store.range
+        cdef COffsetRow row = offset_of(offset)
+        range.lower = rows.lower
+        range.upper = rows.upper
+        if rows.key_groups is not None:
+            groups.first, groups.last = rows.key_groups
+        self.refuse_dropped("delete_range")
+        self.store.enter(&call, self.context, "delete_range")
+        with nogil:
+            status = store.DeleteRange(self.id, groups, range, row)
+            call.Leave()
+        check(status, self.context, "delete_range")
+
+
+def get_many(Store store not None, list tables not None, list keys not None):
+    """The values of several tables' batches of keys, read in one call."""
+    cdef vector[CKeyBatch] batches
+    cdef vector[const CValueCodec*] codecs
+    cdef vector[vector[int]] wanted
+    cdef vector[ArrowArray*] answers
+    cdef size_t i
+    cdef CCall call
+    cdef CStatus status
+    cdef CRows* rows = store.rows()
+    cdef Table table
+    cdef list results = []
+    batches.resize(len(tables))
+    for i in range(batches.size()):
+        table = <Table>tables[i]
+        table.read_keys(keys[i], &batches[i], "get_many")
+        codecs.push_back(&table.values.codec)
+        wanted.push_back(table.values.numbers_of(None, table.context, "get_many"))
+        results.append(ArrowResult(table.values.schema.arrow))
+        answers.push_back((<ArrowResult>results[i]).array.get())
+    store.enter(&call, store.context, "get_many")
+    i = 0
+    with nogil:
+        while i < batches.size() and status.ok():
+            status = ReadValues(rows, batches[i], deref(codecs[i]), wanted[i], answers[i])
+            i += 1
+        call.Leave()
+    if not status.ok():
+        check(status, (<Table>tables[i - 1]).context, "get_many", "value")
+    return [(<Table>tables[i]).values.to_python(pa.array(results[i])) for i in range(len(tables))]

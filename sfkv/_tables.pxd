@@ -44,12 +44,21 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         kList
         kMap
 
+    cdef cppclass CRowRange "sfkv::RowRange":
+        CRowRange()
+        string lower
+        string upper
+
     cdef cppclass CScanOptions "sfkv::ScanOptions":
         CScanOptions()
         uint8_t table
         TableKind kind
         KeyGroupRange range
         string key
+        CRowRange rows
+        bint reverse
+        vector[int] key_columns
+        vector[int] value_columns
         int64_t batch_rows
         bint with_values
         bint distinct_keys
@@ -76,6 +85,8 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus DeleteRows(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus WriteRows(CWriteBatch* rows) except +
         CStatus WriteRowsThrough(CWriteBatch* rows) except +
+        void KeepLeastKeys(uint8_t table, KeyGroupRange range) except +
+        CStatus DeleteRange(uint8_t table, KeyGroupRange range, const CRowRange& rows, COffsetRow offset) except +
         CStatus DropTable(uint8_t table, KeyGroupRange range) except +
         CStatus Append(CAppendGuard* guard, string_view key, string_view elements) except +
         CStatus AddToLists(CAppendGuard* guard, const CKeyBatch& keys, const CValueCodec& codec, const CColumns& values,
@@ -90,3 +101,5 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus HasEntry(string_view key, cbool* found) except +
         CStatus ClearMaps(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus ClearMap(string_view key) except +
+
+    CStatus ReadValues(CRows* rows, const CKeyBatch& keys, const CValueCodec& codec, const vector[int]& wanted, ArrowArray* out) except +

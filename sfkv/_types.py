@@ -10,6 +10,7 @@ import datetime as dt
 import re
 import types
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -47,7 +48,7 @@ _SIZED = re.compile(r"(time32|time64|timestamp|duration|decimal128|decimal256|fi
 _MAX_COLUMNS = 1024
 _MAX_LIST_SIZE = 1 << 24
 
-# A type may hold types, which may hold types, ...: so deep, itself counted. kMaxTypeDepth in include/sfkv/type.h.
+# A type may hold types, which may hold types, ...: so deep, itself counted. The core reads one more (type.h).
 MAX_TYPE_DEPTH = 16
 
 _SHORT_NAMES: dict[Any, pa.DataType] = {
@@ -199,24 +200,33 @@ class KeySchema:
     Args:
         columns: what they are, in order.
         is_record: whether a key is a tuple of its columns, rather than one plain value.
+        group_by: the names of those that make the key group, in this order; None for all.
+
+    Raises:
+        SchemaError: ``group_by`` names no column, one twice, or one that there is not.
     """
 
-    def __init__(self, columns: list[Column], is_record: bool) -> None:
+    def __init__(self, columns: list[Column], is_record: bool, group_by: Sequence[str] | None = None) -> None:
         self.columns = columns
         self.is_record = is_record
-        java = len(columns) == 1 and not columns[0].nullable and is_java_hashed(columns[0].type)
+        names = [column.name for column in columns]
+        self.group_by = None if group_by is None else _check_group(group_by, names)
+        # Where these columns stand; empty for all of them.
+        self.group_indices = [] if self.group_by is None else [names.index(name) for name in self.group_by]
+        hashed = [columns[i] for i in self.group_indices] or columns
+        java = len(hashed) == 1 and not hashed[0].nullable and is_java_hashed(hashed[0].type)
         self.hash = "java" if java else "murmur3"
 
     @classmethod
-    def of(cls, key: Any, name: str = "key") -> KeySchema:
+    def of(cls, key: Any, name: str = "key", group_by: Sequence[str] | str | None = None) -> KeySchema:
         """The schema that a user's ``key=`` names: a type, or a pyarrow schema, struct type, or dict of several.
 
         ``name`` is what the one column is called, where there is one: "key", or "user_key" for a map's.
         """
         columns = _record_columns(key, "key")
         if columns is None:
-            return cls([Column(name, _plain_type(key, "key"), nullable=False)], is_record=False)
-        return cls(columns, is_record=True)
+            return cls([Column(name, _plain_type(key, "key"), nullable=False)], is_record=False, group_by=group_by)
+        return cls(columns, is_record=True, group_by=group_by)
 
     @property
     def arrow(self) -> pa.DataType:
@@ -227,14 +237,15 @@ class KeySchema:
         return _arrow(self.columns, is_record=True)
 
     def describe(self) -> dict[str, Any]:
-        return {"columns": [column.describe() for column in self.columns], "record": self.is_record, "hash": self.hash}
+        described = {"columns": [column.describe() for column in self.columns], "record": self.is_record, "hash": self.hash}
+        return described if self.group_by is None else {**described, "group_by": self.group_by}
 
     @classmethod
     def parse(cls, description: dict[str, Any]) -> KeySchema:
-        return cls(_parse_columns(description), description["record"])
+        return cls(_parse_columns(description), description["record"], description.get("group_by"))
 
     def __str__(self) -> str:
-        return _text(self.columns, self.is_record)
+        return _text(self.columns, self.is_record) + _group_text(self.group_by)
 
 
 class ValueSchema:
@@ -304,7 +315,8 @@ class ValueSchema:
 
 def describe_text(description: dict[str, Any]) -> str:
     """A stored description as errors show it."""
-    return description.get("serializer") or _text(_parse_columns(description), description["record"])
+    text = description.get("serializer") or _text(_parse_columns(description), description["record"])
+    return text + _group_text(description.get("group_by"))
 
 
 def type_text(arrow: pa.DataType) -> str:
@@ -325,6 +337,18 @@ def _field_text(column: Column) -> str:
 
 def _text(columns: list[Column], is_record: bool) -> str:
     return f"struct<{', '.join(map(_field_text, columns))}>" if is_record else type_text(columns[0].type)
+
+
+def _group_text(group_by: list[str] | None) -> str:
+    return "" if group_by is None else f" grouped by {', '.join(group_by)}"
+
+
+def _check_group(group_by: Sequence[str] | str, names: list[str]) -> list[str] | None:
+    """The columns that make the key group; None if they are all of them in their own order."""
+    group = [group_by] if isinstance(group_by, str) else list(group_by)
+    if not group or not all(group.count(name) == 1 and name in names for name in group):
+        raise SchemaError(f"group_by is {group_by!r}: name one or more of the key's columns, each once: {', '.join(names)}")
+    return None if group == names else group
 
 
 def _arrow(columns: list[Column], is_record: bool) -> pa.DataType:

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "sfkv/buffer.h"
 #include "sfkv/key_group.h"
 #include "sfkv/column_builder.h"
 #include "sfkv/row_codec.h"
@@ -172,9 +173,10 @@ inline size_t FindOrderedEnd(std::string_view bytes) {
 class KeyCodec {
  public:
   KeyCodec() = default;
-  // REQUIRES: "hash" is kJava only for one column of int32, int64 or utf8 that may not be null.
-  KeyCodec(std::vector<Column> columns, bool is_record, HashKind hash)
-      : columns_(std::move(columns)), is_record_(is_record), hash_kind_(hash) {
+  // "group_columns" are those that are hashed, in this order; none for all. REQUIRES: "hash" is kJava only where this is one
+  // column of int32, int64 or utf8 that may not be null.
+  KeyCodec(std::vector<Column> columns, bool is_record, HashKind hash, std::vector<size_t> group_columns = {})
+      : columns_(std::move(columns)), is_record_(is_record), hash_kind_(hash), group_columns_(std::move(group_columns)) {
     for (const Column& column : columns_) {
       is_fixed_ &= !column.type.is_variable() && !column.nullable;
       fixed_bytes_ += column.type.width;
@@ -190,12 +192,13 @@ class KeyCodec {
 
   // The 32-bit hash of row "i", whose key row is "bytes" long at "row".
   int32_t Hash(const Columns& columns, int64_t i, const char* row, size_t bytes) const {
-    if (hash_kind_ == HashKind::kMurmur) return MurmurHash(row, bytes);
-    switch (columns_[0].type.cell) {
-      case CellType::kInt32: return JavaHash(columns[0].Value<int32_t>(i));
-      case CellType::kInt64: return JavaHash(columns[0].Value<int64_t>(i));
+    if (hash_kind_ == HashKind::kMurmur) return HashRow({row, bytes});
+    const size_t hashed = has_group() ? group_columns_[0] : 0;
+    switch (columns_[hashed].type.cell) {
+      case CellType::kInt32: return JavaHash(columns[hashed].Value<int32_t>(i));
+      case CellType::kInt64: return JavaHash(columns[hashed].Value<int64_t>(i));
       default: {
-        const std::string_view text = columns[0].Bytes(i);
+        const std::string_view text = columns[hashed].Bytes(i);
         return JavaHash(text.data(), text.size());
       }
     }
@@ -264,7 +267,52 @@ class KeyCodec {
     return rest && rest->empty();
   }
 
+  // Whether some columns only, or in another order, make the key group.
+  bool has_group() const { return !group_columns_.empty(); }
+
+  // The hash of a key row, or of the beginning of one. REQUIRES: it is one of this schema, and has all columns that are hashed.
+  int32_t HashRow(std::string_view row) const {
+    if (hash_kind_ == HashKind::kJava) return JavaHashOfCell(has_group() ? group_columns_[0] : 0, row);
+    if (!has_group()) return MurmurHash(row.data(), row.size());
+    ByteBuffer cells;
+    for (size_t column : group_columns_) {
+      const std::string_view cell = CellOf(row, column);
+      cells.Append(cell.data(), cell.size());
+    }
+    return MurmurHash(cells.data(), cells.size());
+  }
+
+  // How many bytes the key row at the beginning of "bytes" takes; nothing if there is none of this schema.
+  std::optional<size_t> FrontBytes(std::string_view bytes) const {
+    std::string_view rest = bytes;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (!TakeCell(c, &rest)) return std::nullopt;
+    }
+    return bytes.size() - rest.size();
+  }
+
  private:
+  // The bytes of a column in a key row, with those that tell whether it is null.
+  std::string_view CellOf(std::string_view row, size_t column) const {
+    for (size_t c = 0; c < column; ++c) TakeCell(c, &row);
+    std::string_view rest = row;
+    TakeCell(column, &rest);
+    return row.substr(0, row.size() - rest.size());
+  }
+
+  int32_t JavaHashOfCell(size_t column, std::string_view row) const {
+    const std::string_view ordered = CellOf(row, column);
+    char cell[8] = {};
+    if (columns_[column].type.cell == CellType::kUtf8) {
+      std::string text;
+      const char* at = ordered.data();
+      ParseOrdered(&at, at + ordered.size(), &text);
+      return JavaHash(text.data(), text.size());
+    }
+    DecodeOrdered(columns_[column].type, ordered.data(), cell);
+    return columns_[column].type.cell == CellType::kInt32 ? JavaHash(LoadAs<int32_t>(cell)) : JavaHash(LoadAs<int64_t>(cell));
+  }
+
   // Takes the next column's ordered cell off the front of "bytes": null data for a null, nothing if the bytes are malformed.
   std::optional<std::string_view> TakeCell(size_t column, std::string_view* bytes) const {
     if (columns_[column].nullable) {
@@ -291,6 +339,7 @@ class KeyCodec {
   bool is_fixed_ = true;
   size_t fixed_bytes_ = 0;
   HashKind hash_kind_ = HashKind::kMurmur;
+  std::vector<size_t> group_columns_;
 };
 
 }  // namespace sfkv

@@ -25,18 +25,21 @@ class EntryCursor {
   EntryCursor& operator=(const EntryCursor&) = delete;
 
   // Goes to the first entry of a key. "key" is the encoded one, and must live as long as the cursor stays at it.
-  void Seek(std::string_view key) {
-    key_ = key;
-    bound_ = PrefixBound(key);
+  void Seek(std::string_view key) { SeekRange(key, PrefixBound(key)); }
+  // Goes to the first row from "first" on, up to but without "bound".
+  void SeekRange(std::string_view first, std::string bound) {
+    key_ = first;
+    bound_ = std::move(bound);
     bound_slice_ = bound_;
-    iterator_->Seek(AsSlice(key));
+    iterator_->Seek(AsSlice(first));
   }
-  // The prefix is compared too: inside a batch the engine heeds the bound for what is stored, not for what the batch holds.
-  bool Valid() const { return iterator_->Valid() && iterator_->key().starts_with(AsSlice(key_)); }
+  // The bound is compared too: inside a batch the engine heeds it for what is stored, not for what the batch holds.
+  bool Valid() const { return iterator_->Valid() && iterator_->key().compare(bound_slice_) < 0; }
   void Next() { iterator_->Next(); }
   std::string_view user_key() const { return AsView(iterator_->key()).substr(key_.size()); }
   std::string_view encoded_key() const { return AsView(iterator_->key()); }
   std::string_view value() const { return AsView(iterator_->value()); }
+  std::string_view first() const { return key_; }
   const std::string& bound() const { return bound_; }
   Status status() const { return FromRocksDB(iterator_->status()); }
 
@@ -142,18 +145,18 @@ inline Status HaveEntries(const Table& table, const KeyBatch& keys, ValidityBuil
   return Status::OK();
 }
 
-// Adds to "batch" what removes all entries of a key: one by one where they are few, else by a range.
-inline Status ClearEntries(Table* table, EntryCursor* cursor, std::string_view key, WriteBatch* batch) {
+// Adds to "batch" what removes all rows of a cursor that was just placed: one by one where they are few, else by a range.
+inline Status ClearRows(Table* table, EntryCursor* cursor, WriteBatch* batch) {
   const size_t most = table->InBatch() ? std::numeric_limits<size_t>::max() : kPointDeletes;  // ranges are not for batches
   std::vector<std::string> found;
-  for (cursor->Seek(key); cursor->Valid() && (found.size() <= most); cursor->Next()) found.emplace_back(cursor->encoded_key());
+  for (; cursor->Valid() && found.size() <= most; cursor->Next()) found.emplace_back(cursor->encoded_key());
   SFKV_RETURN_IF_ERROR(cursor->status());
   if (found.size() <= most) {
     for (const std::string& entry : found) batch->Delete(entry);
     return Status::OK();
   }
   SFKV_RETURN_IF_ERROR(table->MakeRoomForRangeDelete(kRangeDeletesPerMemtable));
-  batch->DeleteRange(key, cursor->bound());
+  batch->DeleteRange(cursor->first(), cursor->bound());
   return Status::OK();
 }
 
@@ -161,7 +164,8 @@ inline Status ClearMaps(Table* table, const KeyBatch& keys, OffsetRow offset) {
   WriteBatch batch;
   EntryCursor cursor(*table);
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-    SFKV_RETURN_IF_ERROR(ClearEntries(table, &cursor, keys.DistinctKey(distinct), &batch));
+    cursor.Seek(keys.DistinctKey(distinct));
+    SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
     if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
   }
   if (!offset.key.empty()) batch.Put(offset.key, offset.row);
@@ -171,8 +175,33 @@ inline Status ClearMaps(Table* table, const KeyBatch& keys, OffsetRow offset) {
 inline Status ClearMap(Table* table, std::string_view key) {
   WriteBatch batch;
   EntryCursor cursor(*table);
-  SFKV_RETURN_IF_ERROR(ClearEntries(table, &cursor, key, &batch));
+  cursor.Seek(key);
+  SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
   return table->Write(&batch);
+}
+
+// Removes some rows of each key group; "least", if given, tells which have none, and learns what is gone.
+inline Status DeleteRange(Table* table, LeastKeys* least, uint8_t id, KeyGroupRange range, const RowRange& rows, OffsetRow offset) {
+  WriteBatch batch;
+  EntryCursor cursor(*table);
+  std::string first;  // lives as long as the cursor stays at it
+  for (int group = range.first; group <= range.last; ++group) {
+    if (least != nullptr && least->HasNoneBelow(group, rows.upper)) continue;
+    std::string header(kKeyHeaderBytes, '\0');
+    EncodeKeyHeader(header.data(), group, id);
+    first = header + (least == nullptr ? rows.lower : std::max(rows.lower, least->least(group)));
+    cursor.SeekRange(first, rows.upper.empty() ? PrefixBound(header) : header + rows.upper);
+    SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
+    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  }
+  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
+  SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  if (least == nullptr || table->InBatch()) return Status::OK();  // a batch may be dropped
+  for (int group = range.first; group <= range.last; ++group) {
+    if (least->HasNoneBelow(group, rows.upper) || least->least(group) < rows.lower) continue;
+    least->Raise(group, rows.upper.empty() ? std::nullopt : std::optional<std::string_view>(rows.upper));
+  }
+  return Status::OK();
 }
 
 // Removes all rows of a table, key group by key group. Not at once: a crash leaves some of them.

@@ -4,6 +4,7 @@
 
 #include "sfkv/append_guard.h"
 #include "sfkv/key_batch.h"
+#include "sfkv/least_keys.h"
 #include "sfkv/list_codec.h"
 #include "sfkv/map_codec.h"
 #include "sfkv/row_set.h"
@@ -24,6 +25,10 @@ struct ScanOptions {
   TableKind kind = TableKind::kValue;
   KeyGroupRange range;
   std::string key;  // an encoded key: only its rows; empty for all keys
+  RowRange rows;    // of each key group
+  bool reverse = false;          // from the last key group's last row to the first's first; not for maps
+  std::vector<int> key_columns;    // the numbers of those that are wanted
+  std::vector<int> value_columns;
   int64_t batch_rows = 65536;
   bool with_values = true;
   bool distinct_keys = false;  // one row a key, where a key has several
@@ -59,6 +64,10 @@ class Rows {
   // Writes rows by their encoded keys, all or none; the second past an open batch.
   virtual Status WriteRows(WriteBatch* rows) = 0;
   virtual Status WriteRowsThrough(WriteBatch* rows) = 0;
+  // Remembers from now on the least keys of a table (least_keys.h), until it is dropped; all but WriteRows tells them of its puts.
+  virtual void KeepLeastKeys(uint8_t table, KeyGroupRange range) = 0;
+  // Removes some rows of each key group, or all of them. Not at once, unless an offset goes with it: a crash may leave some.
+  virtual Status DeleteRange(uint8_t table, KeyGroupRange range, const RowRange& rows, OffsetRow offset) = 0;
   // Removes all rows of a table.
   virtual Status DropTable(uint8_t table, KeyGroupRange range) = 0;
 
@@ -92,5 +101,14 @@ class Rows {
   virtual Status ClearMaps(const KeyBatch& keys, OffsetRow offset) = 0;
   virtual Status ClearMap(std::string_view key) = 0;
 };
+
+// Reads a batch of rows as an Arrow array, by position, null where there is none: the columns "wanted" of each.
+inline Status ReadValues(Rows* rows, const KeyBatch& keys, const ValueCodec& codec, const std::vector<int>& wanted, ArrowArray* out) {
+  const int64_t count = static_cast<int64_t>(keys.size());
+  Builders builders = MakeBuildersOf(codec.columns(), wanted, count);
+  ValidityBuilder present(count);
+  SFKV_RETURN_IF_ERROR(rows->ReadColumns(keys, codec, &builders, &present));
+  return FinishValues(codec, &builders, wanted, count, &present, out);
+}
 
 }  // namespace sfkv

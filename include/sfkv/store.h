@@ -4,6 +4,8 @@
 // scans may come from any thread. States work on it through its base, Rows. FORMAT.md sections 1 and 5.
 #pragma once
 
+#include <array>
+
 #include "sfkv/directory.h"
 #include "sfkv/scan.h"
 
@@ -115,7 +117,7 @@ class Store : public Rows, private Counted<Store> {
 
   // REQUIRES: no batch is open, unless only one key's entries are to be seen, and at once.
   std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys, const ValueCodec& values) override {
-    return std::make_shared<Scan>(table_, scans_, options, keys, user_keys, values);
+    return std::make_shared<Scan>(table_, scans_, least_[options.table], options, keys, user_keys, values);
   }
   bool InBatch() const override { return table_.InBatch(); }
   Status BeginBatch() override { return table_.BeginBatch(); }
@@ -127,7 +129,10 @@ class Store : public Rows, private Counted<Store> {
     if (*found && row != nullptr) row->Append(value.data(), value.size());
     return Status::OK();
   }
-  Status PutRow(std::string_view key, std::string_view row, bool may_wait) override { return table_.Put(key, row, may_wait); }
+  Status PutRow(std::string_view key, std::string_view row, bool may_wait) override {
+    LowerLeast(key);
+    return table_.Put(key, row, may_wait);
+  }
   Status DeleteRow(std::string_view key, bool may_wait) override { return table_.Delete(key, may_wait); }
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
     return table_.ReadColumns(keys, codec, builders, present);
@@ -135,13 +140,25 @@ class Store : public Rows, private Counted<Store> {
   Status ReadRows(const KeyBatch& keys, RowSet* rows) override { return table_.ReadRows(keys, rows); }
   Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override { return table_.Contains(keys, present); }
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
+    if (keys.size() != 0 && least_[TableOf(keys.Key(0))] != nullptr) LowerLeast(keys, clears);
     return table_.PutColumns(keys, codec, values, clears, offset);
   }
   Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override { return table_.DeleteAll(keys, offset); }
   Status WriteRows(WriteBatch* rows) override { return table_.Write(rows); }
   Status WriteRowsThrough(WriteBatch* rows) override { return table_.WriteThrough(rows); }
-  Status DropTable(uint8_t id, KeyGroupRange range) override { return DropRows(&table_, id, range); }
+  void KeepLeastKeys(uint8_t id, KeyGroupRange range) override {
+    if (least_[id] == nullptr) least_[id] = std::make_shared<LeastKeys>(range);
+  }
+  Status DeleteRange(uint8_t id, KeyGroupRange range, const RowRange& rows, OffsetRow offset) override {
+    return sfkv::DeleteRange(&table_, least_[id].get(), id, range, rows, offset);
+  }
+  Status DropTable(uint8_t id, KeyGroupRange range) override {
+    least_[id] = nullptr;
+    return DropRows(&table_, id, range);
+  }
   size_t open_scans() const { return scans_->count(); }
+  // How often scans have made an iterator or sought with one.
+  uint64_t scan_seeks() const { return scans_->seeks(); }
 
   Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) override {
     return AppendToList(&table_, guard, key, elements);
@@ -180,6 +197,22 @@ class Store : public Rows, private Counted<Store> {
     flushes_->Watch(db);
   }
 
+  static uint8_t TableOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
+
+  void LowerLeast(std::string_view key) {
+    if (least_[TableOf(key)] != nullptr) least_[TableOf(key)]->Lower(key);
+  }
+  // Tells of the first row of each key group that a batch puts.
+  void LowerLeast(const KeyBatch& keys, const ColumnView* clears) {
+    std::string_view told;
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      const std::string_view key = keys.DistinctKey(distinct);
+      if (clears != nullptr && clears->IsNull(keys.LastPosition(distinct))) continue;
+      if (!told.empty() && key.substr(0, kKeyHeaderBytes) == told.substr(0, kKeyHeaderBytes)) continue;
+      LowerLeast(told = key);
+    }
+  }
+
   static Status Unclean(const std::string& path) {
     return Status(Code::kUnclean, path + " was not closed: restore the last snapshot into another directory, or open it with recover=True, "
                                          "which keeps the writes up to some moment before the end");
@@ -191,6 +224,7 @@ class Store : public Rows, private Counted<Store> {
   std::unique_ptr<rocksdb::DB> db_;
   std::shared_ptr<FlushWatch> flushes_;
   Table table_;
+  std::array<std::shared_ptr<LeastKeys>, 256> least_;  // by table, of those for which they are kept
   bool was_unclean_;
   std::shared_ptr<OpenScans> scans_ = std::make_shared<OpenScans>();
 };

@@ -16,8 +16,8 @@
 
 namespace sfkv {
 
-// A type may hold types, which may hold types, ... so deep, itself counted.
-constexpr int kMaxTypeDepth = 16;
+// A type may hold types, which may hold types, ... so deep, itself counted. States' are one less: a list state's lists hold them.
+constexpr int kMaxTypeDepth = 17;
 
 // How a cell's bytes are to be understood. Several Arrow types share one: a timestamp is an int64, a date32 an int32.
 enum class CellType : uint8_t {

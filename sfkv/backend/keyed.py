@@ -10,6 +10,7 @@ import time
 import traceback
 import warnings
 import weakref
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
@@ -31,9 +32,10 @@ from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.metadata import decode_offset, describe_metadata
 from sfkv.state.list import ListState
 from sfkv.state.map import MapState
+from sfkv.state.table import Table
 from sfkv.state.value import ValueState
 
-_KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP}
+_KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.VALUE}
 _MAX_TABLES = 256
 _MAX_NAME_BYTES = 1000
 
@@ -102,9 +104,62 @@ class KeyedStateBackend:
         state: MapState = self._state(MapState, "map", name, ValueSchema.of(value), KeySchema.of(user_key, "user_key"))
         return state
 
-    def _state(self, cls: Any, kind: str, name: str, value: ValueSchema, user_key: KeySchema | None = None) -> Any:
+    def table(self, name: str, key: Any, value: Any, *, group_by: Sequence[str] | str | None = None) -> Table:
+        """Rows in the order of a key of their own, for operators: time-ordered windows, timers, indexes.
+
+        Args:
+            name: unique among the backend's states.
+            key: what a key is: a plain type, or several columns: a pyarrow schema or struct type, dict or dataclass.
+            value: as ``type`` for ``value_state``.
+            group_by: the names of the key's columns that make the key group, in this order; None for all. Where they are the
+                backend's key, in type and value, a row lies in the key group of that key:
+                ``key={"window_end": datetime, "user": str}, group_by="user"`` is stored in time order, and sharded by user.
+
+        Returns:
+            The table; the same one if it was registered before.
+
+        Raises:
+            SchemaError: a type is not supported; ``group_by`` names other columns than the key's, shows them; or the name was
+                registered with another key, group or value, shows both.
+            LimitError: beyond 256 states.
+        """
+        schema = KeySchema.of(key, group_by=group_by)
+        table: Table = self._state(Table, "table", name, ValueSchema.of(value), key=schema)
+        return table
+
+    def get_many(self, reads: Iterable[tuple[ValueState | Table, Any]]) -> list[Any]:
+        """The values of several states' batches of keys, read in one call.
+
+        Args:
+            reads: pairs of a value state or table and its keys; the keys as for its own ``get_many``.
+
+        Returns:
+            What each one's ``get_many`` would answer, in the order of the pairs.
+
+        Raises:
+            UsageError: one is a list or map state, which has a ``get_many`` of its own, or is another backend's.
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError: before anything is read, if a key is bad.
+        """
+        pairs = list(reads)
+        for state, _ in pairs:
+            if not isinstance(state, (ValueState, Table)):
+                raise UsageError(f"{state!r} is no value state or table: use its own get_many", operation="get_many")
+            if state._table.store is not self._store:
+                raise UsageError(f"{state!r} is another backend's", operation="get_many", state=state.name)
+        return _table.get_many(self._store, [state._table for state, _ in pairs], [keys for _, keys in pairs])
+
+    def _state(
+        self,
+        cls: Any,
+        kind: str,
+        name: str,
+        value: ValueSchema,
+        user_key: KeySchema | None = None,
+        key: KeySchema | None = None,
+    ) -> Any:
         """The state of a name: the one that is known, or one over the table that holds it or will."""
-        table = self._register(name, kind, value, user_key)
+        keys = {"key": key, "user_key": user_key}
+        table = self._register(name, kind, value, **{role: schema for role, schema in keys.items() if schema is not None})
         with_history(value, self._tables[table]["value"])
         known = self._states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
@@ -112,7 +167,7 @@ class KeyedStateBackend:
         native = _table.Table(
             self._store,
             table,
-            KeyRows(self._key, name),
+            KeyRows(key or self._key, name),
             ValueRows(value, name),
             name,
             self,
@@ -120,17 +175,18 @@ class KeyedStateBackend:
             None if user_key is None else KeyRows(user_key, name),
         )
         self._natives.add(native)
-        state = cls(name, native, self._key, *([] if user_key is None else [user_key]), value)
+        if kind == "table":
+            native.keep_least_keys()
+        state = cls(name, native, key or self._key, *([] if user_key is None else [user_key]), value)
         self._states[name] = state
         return state
 
-    def _register(self, name: str, kind: str, value: ValueSchema, user_key: KeySchema | None) -> int:
+    def _register(self, name: str, kind: str, value: ValueSchema, **keys: KeySchema) -> int:
         """The table byte of a state, which is stored with what it holds when the name is new."""
         if kind != "payloads":
             _check_name(name)
         wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None}
-        if user_key is not None:
-            wanted["user_key"] = user_key.describe()
+        wanted |= {role: schema.describe() for role, schema in keys.items()}
         for table, stored in self._tables.items():
             if stored["name"] == name:
                 self._compare(table, stored, wanted, value)
@@ -228,7 +284,7 @@ class KeyedStateBackend:
     @property
     def payloads(self) -> Payloads:
         """Opaque payloads per key group, for operators that keep their own state in memory."""
-        table = self._register("", "payloads", ValueSchema.of(bytes), None)
+        table = self._register("", "payloads", ValueSchema.of(bytes))
         return Payloads(self._store, table, self)
 
     # --- What it is.
@@ -407,8 +463,9 @@ def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
 
 
 def _text_of(table: dict[str, Any]) -> str:
-    user_key = f"{describe_text(table['user_key'])}, " if "user_key" in table else ""
-    return f"{table['kind']}<{user_key}{describe_text(table['value'])}>"
+    own_key = table.get("user_key") or table.get("key")
+    key = f"{describe_text(own_key)}, " if own_key is not None else ""
+    return f"{table['kind']}<{key}{describe_text(table['value'])}>"
 
 
 # Backends that are open when the interpreter exits are closed before their threads lose it.

@@ -1,19 +1,96 @@
-"""Passes over a whole state."""
+"""Passes over a state: which rows, and which columns of them."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
 from sfkv import _scan, _table
-from sfkv._errors import ConfigError
+from sfkv._errors import ConfigError, SchemaError
 from sfkv._types import KeySchema
 
 
+@dataclasses.dataclass(frozen=True)
+class RowRange:
+    """Which rows a pass is over: by default all.
+
+    Attributes:
+        lower: a key row, or the beginning of one, from which on; empty for the first.
+        upper: the same, up to but without; empty for no end.
+        key_groups: the first and the last that are visited; None for all that the backend owns.
+        reverse: whether from the last row to the first.
+    """
+
+    lower: bytes = b""
+    upper: bytes = b""
+    key_groups: tuple[int, int] | None = None
+    reverse: bool = False
+
+
+class Layout:
+    """Which columns a pass gives, and what they are called.
+
+    Args:
+        key: of the state.
+        value: a struct of what the values are; None to leave them out.
+        user_key: of a map state, whose entries are the rows.
+        columns: the names of those that are given, in this order; None for all. A single name is a sequence of one.
+
+    Raises:
+        SchemaError: ``columns`` names none, one twice, or one that there is not.
+    """
+
+    def __init__(
+        self,
+        key: KeySchema,
+        value: pa.DataType | None,
+        *,
+        user_key: KeySchema | None = None,
+        columns: Sequence[str] | str | None = None,
+    ) -> None:
+        fields = list(key.record_arrow)
+        key_count = len(fields)
+        for prefix, more in (("user_", None if user_key is None else user_key.record_arrow), ("value_", value)):
+            taken = {field.name for field in fields}
+            fields += [field.with_name(prefix + field.name) if field.name in taken else field for field in more or []]
+        self.key_type = key.record_arrow
+        self.value_type = value
+        # The numbers of those that are read.
+        self.key_columns = list(range(key_count))
+        self.value_columns = list(range(0 if value is None else value.num_fields))
+        # Which of those that are read stands where in the answer; None if all do, where they are.
+        self.order: list[int] | None = None
+        if columns is not None:
+            names = [field.name for field in fields]
+            wanted = _check_columns(columns, names)
+            self.key_columns, self.key_type = _choose(names[:key_count], key.record_arrow, wanted)
+            self.value_columns, chosen = _choose(names[key_count:], value or pa.struct([]), wanted)
+            self.value_type = chosen if chosen.num_fields else None
+            read = [name for name in names if name in wanted]
+            self.order = [read.index(name) for name in wanted]
+            fields = [fields[names.index(name)] for name in wanted]
+        self.schema = pa.schema(fields)
+
+
+def _check_columns(columns: Sequence[str] | str, names: list[str]) -> list[str]:
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    if not wanted or not all(wanted.count(name) == 1 and name in names for name in wanted):
+        raise SchemaError(f"columns is {columns!r}: name one or more of {', '.join(names)}, each once")
+    return wanted
+
+
+def _choose(names: list[str], struct: pa.StructType, wanted: list[str]) -> tuple[list[int], pa.DataType]:
+    """The numbers of the columns that are wanted, and the struct of these."""
+    chosen = [i for i, name in enumerate(names) if name in wanted]
+    return chosen, pa.struct([struct.field(i) for i in chosen])
+
+
 class Scan:
-    """An iterator of record batches over all rows of a state, as they were when it started.
+    """An iterator of record batches over the rows of a state, or some of them, as they were when it started.
 
     The columns are the key's (``key`` for a plain one), for maps the user key's (``user_key``), then ``value``, or the value's
     fields; a column that is called like one before it gets ``user_`` or ``value_`` before its name. Rows come key group by
@@ -26,23 +103,12 @@ class Scan:
         backend. Writes made meanwhile are not seen.
     """
 
-    def __init__(
-        self,
-        table: _table.Table,
-        batch_rows: int,
-        *,
-        key: KeySchema,
-        value: pa.DataType | None,
-        user_key: KeySchema | None = None,
-    ) -> None:
-        """``value``: a struct of what the values are; None to leave them out."""
+    def __init__(self, table: _table.Table, batch_rows: int, layout: Layout, rows: RowRange | None = None) -> None:
         check_batch_rows(batch_rows)
-        fields = list(key.record_arrow)
-        for prefix, more in (("user_", None if user_key is None else user_key.record_arrow), ("value_", value)):
-            taken = {field.name for field in fields}
-            fields += [field.with_name(prefix + field.name) if field.name in taken else field for field in more or []]
-        self._schema = pa.schema(fields)
-        self._scan: _scan.Scan | None = _scan.Scan(table, batch_rows, value is not None)
+        self._schema = layout.schema
+        self._order = layout.order
+        with_values = layout.value_type is not None
+        self._scan: _scan.Scan | None = _scan.Scan(table, batch_rows, with_values, None, layout, rows)
 
     @property
     def schema(self) -> pa.Schema:
@@ -60,6 +126,8 @@ class Scan:
             self.close()
             raise StopIteration
         columns = [column for part in batch if part is not None for column in part.flatten()]
+        if self._order is not None:
+            columns = [columns[i] for i in self._order]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def to_arrow(self) -> pa.Table:

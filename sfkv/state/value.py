@@ -11,7 +11,7 @@ from sfkv import _table
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.bundle import Bundle
-from sfkv.state.scan import Scan
+from sfkv.state.scan import Layout, Scan
 
 
 class ValueState:
@@ -147,13 +147,17 @@ class ValueState:
 
     # --- All keys.
 
-    def scan(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys and values, as record batches of up to ``batch_rows`` rows, as of now."""
-        return Scan(self._table, batch_rows, key=self._key, value=self._value.record_arrow)
+    def scan(self, *, columns: Sequence[str] | str | None = None, batch_rows: int = 65536) -> Scan:
+        """All keys and values, as record batches of up to ``batch_rows`` rows, as of now.
+
+        Args:
+            columns: the names of those that are given, of the key and the value, in this order; the others are not decoded.
+        """
+        return Scan(self._table, batch_rows, Layout(self._key, self._value.record_arrow, columns=columns))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
         """All keys that have a value."""
-        return Scan(self._table, batch_rows, key=self._key, value=None)
+        return Scan(self._table, batch_rows, Layout(self._key, None))
 
     def __repr__(self) -> str:
         return f"ValueState({self._name!r}, {self._value})"

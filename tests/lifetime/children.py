@@ -20,6 +20,7 @@ def opened(path: Path | str, slot: sfkv.Slot | None = None) -> sfkv.KeyedStateBa
     keyed.value_state("v", int).put_many(range(KEYS), range(KEYS))
     keyed.list_state("l", int).update_many(range(KEYS), [[key, key + 1] for key in range(KEYS)])
     keyed.map_state("m", int, int).put_all(1, {number: number * 2 for number in range(ENTRIES)})
+    tables(keyed).put_many({"end": range(KEYS), "user": range(KEYS)}, range(KEYS))
     keyed.cells.set("c", 7)
     keyed.payloads.replace({5: b"five", 6: b"six", 7: b"seven"})
     return keyed
@@ -69,6 +70,10 @@ def maps(keyed: sfkv.KeyedStateBackend) -> sfkv.MapState:
     return keyed.map_state("m", int, int)
 
 
+def tables(keyed: sfkv.KeyedStateBackend) -> sfkv.Table:
+    return keyed.table("t", {"end": int, "user": int}, int, group_by="user")
+
+
 def use_value(state: sfkv.ValueState) -> None:
     equal(state.get(2), 2)
     equal(state.get_many([KEYS - 1, KEYS]).to_pylist(), [KEYS - 1, None])
@@ -85,6 +90,15 @@ def use_map(state: sfkv.MapState) -> None:
     equal(state.get(1, 9), 18)
     state.put(1, -1, 0)
     equal(state.items_many([1])[0].as_py()[:2], [(-1, 0), (0, 0)])
+
+
+def use_table(table: sfkv.Table) -> None:
+    equal(table.get((2, 2)), 2)
+    equal(sorted(table.scan_range(None, 2).to_arrow()["value"].to_pylist()), [0, 1])
+    equal(table.scan_prefix((3, 3), columns="value").to_arrow()["value"].to_pylist(), [3])
+    table.put((-1, 1), 9)
+    equal(table.scan_range(None, 0).to_arrow()["value"].to_pylist(), [9])
+    table.delete_range(None, 0)
 
 
 def use_view(view: Any) -> None:
@@ -202,6 +216,15 @@ KINDS = [
     Kind("scan of values", lambda keyed: started(value(keyed).scan(batch_rows=100)), rows_left(KEYS - 100)),
     Kind("scan of lists", lambda keyed: started(lists(keyed).scan(batch_rows=100)), rows_left(KEYS - 100)),
     Kind("scan of maps", lambda keyed: started(maps(keyed).scan(batch_rows=100)), rows_left(ENTRIES - 100)),
+    Kind("table", tables, use_table),
+    Kind("scan of a table", lambda keyed: started(tables(keyed).scan(batch_rows=100)), rows_left(KEYS - 100)),
+    Kind(
+        "scan of a range, reversed",
+        lambda keyed: started(tables(keyed).scan_range(None, 200, columns="value", reverse=True, batch_rows=50)),
+        rows_left(150),
+    ),
+    Kind("scan of a range not begun", lambda keyed: tables(keyed).scan_range((100, 5), 200), rows_left(100)),
+    Kind("scan of an empty range", lambda keyed: tables(keyed).scan_range(2, 1), rows_left(0)),
     Kind("scan not begun", lambda keyed: value(keyed).scan(), rows_left(KEYS)),
     Kind("scan_keys", lambda keyed: started(value(keyed).scan_keys(batch_rows=100)), rows_left(KEYS - 100)),
     Kind("scan_keys of maps", lambda keyed: maps(keyed).scan_keys(), rows_left(1)),

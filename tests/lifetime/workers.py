@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sfkv
-from tests.lifetime.children import lists, maps, opened, started, value
+from tests.lifetime.children import lists, maps, opened, started, tables, value
 
 # What a forked process inherits.
 inherited: Inherited
@@ -24,8 +24,10 @@ class Inherited:
         self.keyed = opened(f"{path}/a", self.slot)
         self.other = opened(f"{path}/b", self.slot)
         self.value, self.lists, self.maps = value(self.keyed), lists(self.keyed), maps(self.keyed)
+        self.table = tables(self.keyed)
         self.view, self.cells, self.payloads = self.maps[1], self.keyed.cells, self.keyed.payloads
         self.scan = started(self.value.scan(batch_rows=50))
+        self.range = started(self.table.scan_range(None, 400, batch_rows=50))
         self.scan_keys = started(self.maps.scan_keys(batch_rows=1))
         self.map_keys = iter(self.view)
         self.map_items = iter(self.view.items())
@@ -41,11 +43,13 @@ class Inherited:
     def calls(self) -> dict[str, Callable[[], Any]]:
         """Every call that goes to the store, by class and name."""
         keyed, v, e, m, view = self.keyed, self.value, self.lists, self.maps, self.view
-        cells, payloads = self.cells, self.payloads
+        cells, payloads, t = self.cells, self.payloads, self.table
         calls: dict[str, Callable[[], Any]] = {
             "KeyedStateBackend.value_state": lambda: keyed.value_state("new", int),
             "KeyedStateBackend.list_state": lambda: keyed.list_state("new", int),
             "KeyedStateBackend.map_state": lambda: keyed.map_state("new", int, int),
+            "KeyedStateBackend.table": lambda: keyed.table("new", int, int),
+            "KeyedStateBackend.get_many": lambda: keyed.get_many([(v, [1])]),
             "KeyedStateBackend.drop_state": lambda: keyed.drop_state("v"),
             "KeyedStateBackend.batch": lambda: keyed.batch().__enter__(),
             "KeyedStateBackend.offset": lambda: keyed.offset,
@@ -92,6 +96,21 @@ class Inherited:
             "MapState.clear_many": lambda: m.clear_many([1]),
             "MapState.scan": m.scan,
             "MapState.scan_keys": m.scan_keys,
+            "Table.get": lambda: t.get((1, 1)),
+            "Table.put": lambda: t.put((1, 1), 2),
+            "Table.delete": lambda: t.delete((1, 1)),
+            "Table.__contains__": lambda: (1, 1) in t,
+            "Table.__getitem__": lambda: t[1, 1],
+            "Table.get_many": lambda: t.get_many([(1, 1)]),
+            "Table.put_many": lambda: t.put_many([(1, 1)], [2]),
+            "Table.delete_many": lambda: t.delete_many([(1, 1)]),
+            "Table.contains_many": lambda: t.contains_many([(1, 1)]),
+            "Table.scan": t.scan,
+            "Table.scan_keys": t.scan_keys,
+            "Table.scan_prefix": lambda: t.scan_prefix(1),
+            "Table.scan_range": lambda: t.scan_range(None, 1),
+            "Table.delete_range": lambda: t.delete_range(None, 1),
+            "half read range": lambda: next(self.range),
             "MapView.__getitem__": lambda: view[1],
             "MapView.__setitem__": lambda: view.__setitem__(1, 2),
             "MapView.__delitem__": lambda: view.__delitem__(1),
@@ -130,6 +149,7 @@ class Inherited:
     def use(self) -> None:
         """Uses everything, in the process that made it."""
         assert sum(batch.num_rows for batch in self.scan) == 450
+        assert sum(batch.num_rows for batch in self.range) == 350
         assert len(list(self.map_keys)) == len(list(self.map_items)) == 2500
         assert len(list(self.half_payloads)) == 2
         self.bundle.__exit__(None, None, None)

@@ -225,7 +225,9 @@ def test_lists_that_pass_their_items_are_refused(ends, large, keyed):
     refused(state, list_array(ends, pa.array([1, 2, 3]), large=large), column="value", row=None, match="the Arrow array has")
 
 
-@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64()], ids=str)
+@pytest.mark.parametrize(
+    "index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64()], ids=str
+)
 @pytest.mark.parametrize("number", [-1, 2, 100])
 def test_indices_outside_their_dictionary_are_refused(index, number, keyed):
     if number < 0 and pa.types.is_unsigned_integer(index):
@@ -305,7 +307,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("arrow", "values", "row"), WRONG, ids=lambda part: str(part.type) if isinstance(part, pa.Array) else None)
+@pytest.mark.parametrize(
+    ("arrow", "values", "row"), WRONG, ids=lambda part: str(part.type) if isinstance(part, pa.Array) else None
+)
 def test_what_does_not_fit_is_refused_as_a_value_an_element_and_a_column(arrow, values, row, keyed):
     values = values if len(values) > 1 else pa.concat_arrays([values, values])
     refused(keyed.value_state("s", arrow), values, column="value", row=row)
