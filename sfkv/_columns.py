@@ -115,6 +115,8 @@ class ColumnReader:
 
     def _convert(self, array: pa.Array, column: Column) -> pa.Array:
         wanted = column.type
+        if pa.types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
         if array.type == wanted or can_read(array.type, wanted):
             return array
         if not _is_convertible(array.type, wanted):
@@ -204,7 +206,7 @@ def _first_failure(count: int, convert: Callable[[int], object]) -> int | None:
 def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a conversion is worth trying: types of one kind are converted into each other, as far as nothing is lost."""
     types = pa.types
-    if types.is_dictionary(given) or types.is_run_end_encoded(given):
+    if types.is_dictionary(given):
         return _is_convertible(given.value_type, wanted)
     if types.is_struct(given) and types.is_struct(wanted):
         return {field.name for field in given} == {field.name for field in wanted} and all(
@@ -219,14 +221,9 @@ def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_any_list(arrow: pa.DataType) -> bool:
+    """Not views of lists, of which pyarrow's cast loses items."""
     types = pa.types
-    return (
-        types.is_list(arrow)
-        or types.is_large_list(arrow)
-        or types.is_fixed_size_list(arrow)
-        or types.is_list_view(arrow)
-        or types.is_large_list_view(arrow)
-    )
+    return types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
 
 
 def _became_infinite(array: pa.Array, converted: pa.Array) -> bool:

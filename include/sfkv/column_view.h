@@ -101,6 +101,7 @@ class ColumnView {
   Status ReadViews(const ArrowArray& array);
   Status ReadDictionary(const ArrowArray& array, const Type& type);
   Status ReadChildren(const ArrowArray& array, const Type& type);
+  int64_t RowOfItem(int64_t item) const;
   Status CheckUtf8() const;
   template <typename Offset>
   Status CheckOffsets() const;
@@ -231,9 +232,19 @@ inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type
     }
   }
   for (size_t i = 0; i < children_.size(); ++i) {
-    SFKV_RETURN_IF_ERROR(MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]));
+    const Status status = MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]);
+    if (!status.ok()) return Status(status.code(), status.message(), RowOfItem(status.row()), -1, PathOf(type, i) + status.path());
   }
   return Status::OK();
+}
+
+// Which row a child's item belongs to; -1 for none.
+inline int64_t ColumnView::RowOfItem(int64_t item) const {
+  if (item < 0 || (list_size_ == 0 && offsets_ == nullptr)) return item;  // a struct's fields are aligned with it
+  if (list_size_ != 0) return item / list_size_;
+  int64_t row = 0;
+  while (ItemBound(row) <= item) ++row;
+  return row;
 }
 
 // One look at all bytes is enough where they are ASCII.
