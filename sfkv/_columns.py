@@ -6,7 +6,7 @@ the row at which they fail. Nothing here knows stores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,8 @@ class ColumnReader:
         try:
             if isinstance(batch, pa.Array):
                 return batch
+            if isinstance(batch, np.ndarray) and not batch.dtype.isnative:
+                batch = batch.astype(batch.dtype.newbyteorder("="))
             if not isinstance(batch, pa.ChunkedArray):
                 stream = hasattr(batch, "__arrow_c_stream__") and not hasattr(batch, "__arrow_c_array__")
                 batch = pa.chunked_array(batch) if stream else pa.array(batch)
@@ -124,14 +126,14 @@ class ColumnReader:
                 f"the {self._role}s are {array.type}, and {column.name!r} holds {wanted}: convert them first", column=column
             )
         try:
-            converted = array.cast(wanted)
+            converted = _cast(array, wanted)
         except _CONVERSION_ERRORS as error:
-            row = _first_failure(len(array), lambda i: array.slice(i, 1).cast(wanted))
-            raise self._error(f"row {row} of the {self._role}s does not fit into {wanted}: {error}", row, column) from error
+            row, path = _first_misfit(array, wanted)
+            raise self._error(f"row {row} of the {self._role}s does not fit into {wanted}: {error}", row, column, path) from error
         # From double to float a value is rounded, as in every program, but not to infinity.
         if _became_infinite(array, converted):
-            row = _first_failure(len(array), lambda i: _refuse_infinite(array.slice(i, 1), wanted))
-            raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column)
+            row, path = _first_misfit(array, wanted)
+            raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column, path)
         return converted
 
     # --- Several columns.
@@ -194,13 +196,47 @@ def _is_arrow(batch: Any) -> bool:
     )
 
 
-def _first_failure(count: int, convert: Callable[[int], object]) -> int | None:
-    for row in range(count):
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
+        # pyarrow looks at what a whole number might need, and only between decimals at what those do that are there.
+        array = array.cast(pa.decimal256(76, min(max(wanted.scale, 0), 56)))
+    return array.cast(wanted)
+
+
+def _first_misfit(array: pa.Array, wanted: pa.DataType) -> tuple[int | None, str]:
+    """The first row that cannot be cast, and where in it, as ".field.item"."""
+    for row in range(len(array)):
+        path = _misfit_in(array.slice(row, 1), wanted)
+        if path is not None:
+            return row, path
+    return None, ""
+
+
+def _misfit_in(array: pa.Array, wanted: pa.DataType) -> str | None:
+    """Where in the one row something cannot be cast; None if all can."""
+    if not pa.types.is_nested(array.type):
         try:
-            convert(row)
+            return "" if _became_infinite(array, _cast(array, wanted)) else None
         except _CONVERSION_ERRORS:
-            return row
-    return None
+            return ""
+    for name, part, inner in _parts(array, wanted):
+        path = _misfit_in(part, inner)
+        if path is not None:
+            return f".{name}{path}"
+    is_sized = pa.types.is_fixed_size_list(wanted) and array.null_count == 0
+    return "" if is_sized and len(array) * wanted.list_size != len(array.flatten()) else None
+
+
+def _parts(array: pa.Array, wanted: pa.DataType) -> list[tuple[str, pa.Array, pa.DataType]]:
+    """What a nested array holds, with the name and the wanted type of each."""
+    if pa.types.is_struct(array.type):
+        parts = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
+        return [(field.name, parts[field.name], field.type) for field in wanted]
+    if pa.types.is_map(array.type):
+        begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        keys, items = array.keys.slice(begin, end - begin), array.items.slice(begin, end - begin)
+        return [("key", keys, wanted.key_type), ("value", items, wanted.item_type)]
+    return [(wanted.value_field.name, array.flatten(), wanted.value_type)]
 
 
 def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -239,11 +275,6 @@ def _became_infinite(array: pa.Array, converted: pa.Array) -> bool:
     if _is_any_list(array.type):
         return _became_infinite(array.flatten(), converted.flatten())
     return False
-
-
-def _refuse_infinite(array: pa.Array, wanted: pa.DataType) -> None:
-    if _became_infinite(array, array.cast(wanted)):
-        raise OverflowError
 
 
 def _kind(arrow: pa.DataType) -> str:

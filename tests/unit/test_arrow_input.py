@@ -325,24 +325,27 @@ WRONG = [
     (pa.decimal128(5, 2), pa.array([1, 1000]), 1),
     (pa.decimal128(5, 2), pa.array([1.0]), None),
     (pa.decimal128(38, 0), pa.array([1, 10**40], pa.decimal256(50, 0)), 1),
-    (pa.list_(pa.int8()), pa.array([[1], [1, 300]]), 1),
+    (pa.list_(pa.int8()), pa.array([[1], [1, 300]]), 1, ".item"),
     (pa.list_(pa.int8()), pa.array([["a"]]), None),
     (pa.list_(pa.int8(), 2), pa.array([[1, 2], [3]], pa.list_(pa.int8())), 1),
     (pa.list_(pa.int8(), 2), pa.array([[1, 2, 3]], pa.list_(pa.int8(), 3)), 0),
-    (pa.map_(pa.utf8(), pa.int8()), pa.array([[("a", 1)], [("a", 300)]], pa.map_(pa.utf8(), pa.int64())), 1),
+    (pa.map_(pa.utf8(), pa.int8()), pa.array([[("a", 1)], [("a", 300)]], pa.map_(pa.utf8(), pa.int64())), 1, ".value"),
+    (pa.list_(POINT), pa.array([[{"x": 1}], [{"x": 2}, {"x": 2**15}]], pa.list_(pa.struct({"x": pa.int64(), "name": pa.utf8()}))), 1, ".item.x"),
+    (pa.list_(pa.float32()), pa.array([[1.0], [2.0, 1e300]]), 1, ".item"),
     (pa.map_(pa.utf8(), pa.int8()), pa.array([{"a": 1}]), None),
     (pa.list_(pa.int8()), pa.array([[1]], pa.list_view(pa.int8())), None),
 ]
 
 
-@pytest.mark.parametrize(("arrow", "values", "row"), WRONG, ids=lambda part: str(part.type) if isinstance(part, pa.Array) else None)
-def test_what_does_not_fit_is_refused_as_a_value_an_element_and_a_column(arrow, values, row, keyed):
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong[1].type} for {wrong[0]}")
+def test_what_does_not_fit_is_refused_as_a_value_an_element_and_a_column(wrong, keyed):
+    arrow, values, row, path = wrong if len(wrong) == 4 else (*wrong, "")
     values = values if len(values) > 1 else pa.concat_arrays([values, values])
-    refused(keyed.value_state("s", arrow), values, column="value", row=row)
+    refused(keyed.value_state("s", arrow), values, column="value" + path, row=row)
     keyed.drop_state("s")
     record = keyed.value_state("s", pa.schema([("n", pa.int64()), ("a", arrow)]))
-    refused(record, {"n": np.arange(len(values)), "a": values}, column="a", row=row)
-    refused(record, pa.record_batch({"a": values, "n": pa.array(range(len(values)))}), column="a", row=row)
+    refused(record, {"n": np.arange(len(values)), "a": values}, column="a" + path, row=row)
+    refused(record, pa.record_batch({"a": values, "n": pa.array(range(len(values)))}), column="a" + path, row=row)
     keyed.drop_state("s")
     before = rows_of(record)
     elements = keyed.list_state("s", arrow)
@@ -367,6 +370,8 @@ def test_what_does_not_fit_is_refused_as_a_value_an_element_and_a_column(arrow, 
         (pa.timestamp("us", tz="Europe/Berlin"), pa.array([1, 2], pa.timestamp("us", tz="UTC"))),
         (pa.decimal128(9, 3), pa.array([decimal.Decimal("1.25")], pa.decimal128(5, 2))),
         (pa.decimal256(40, 2), pa.array([decimal.Decimal("1.25")])),
+        (pa.decimal128(5, 2), pa.array([1, -999])),
+        (pa.decimal128(5, -2), pa.array([100, -99900])),
         (pa.list_(pa.int8()), pa.array([[1], [], None], pa.large_list(pa.int64()))),
         (pa.list_(pa.int8(), 2), pa.array([[1, 2]], pa.list_(pa.int64()))),
         (pa.struct([("a", pa.int8()), ("b", pa.utf8())]), pa.array([{"b": "x", "a": 1}])),
