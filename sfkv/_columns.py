@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from sfkv._casts import converted
 from sfkv._cells import can_read
 from sfkv._errors import SchemaError
 from sfkv._sequences import Misfit, from_values
@@ -117,8 +117,6 @@ class ColumnReader:
 
     def _convert(self, array: pa.Array, column: Column) -> pa.Array:
         wanted = column.type
-        if pa.types.is_run_end_encoded(array.type):
-            array = pc.run_end_decode(array)
         if array.type == wanted or can_read(array.type, wanted):
             return array
         if not _is_convertible(array.type, wanted):
@@ -126,15 +124,10 @@ class ColumnReader:
                 f"the {self._role}s are {array.type}, and {column.name!r} holds {wanted}: convert them first", column=column
             )
         try:
-            converted = _cast(array, wanted)
-        except _CONVERSION_ERRORS as error:
-            row, path = _first_misfit(array, wanted)
-            raise self._error(f"row {row} of the {self._role}s does not fit into {wanted}: {error}", row, column, path) from error
-        # From double to float a value is rounded, as in every program, but not to infinity.
-        if _became_infinite(array, converted):
-            row, path = _first_misfit(array, wanted)
-            raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column, path)
-        return converted
+            return converted(array, wanted)
+        except Misfit as misfit:
+            text = f"row {misfit.row} of the {self._role}s does not fit into {wanted}: {misfit.text}"
+            raise self._error(text, misfit.row, column, misfit.path) from misfit.__cause__
 
     # --- Several columns.
 
@@ -196,53 +189,10 @@ def _is_arrow(batch: Any) -> bool:
     )
 
 
-def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if pa.types.is_integer(array.type) and pa.types.is_decimal(wanted):
-        # pyarrow looks at what a whole number might need, and only between decimals at what those do that are there.
-        array = array.cast(pa.decimal256(76, min(max(wanted.scale, 0), 56)))
-    return array.cast(wanted)
-
-
-def _first_misfit(array: pa.Array, wanted: pa.DataType) -> tuple[int | None, str]:
-    """The first row that cannot be cast, and where in it, as ".field.item"."""
-    for row in range(len(array)):
-        path = _misfit_in(array.slice(row, 1), wanted)
-        if path is not None:
-            return row, path
-    return None, ""
-
-
-def _misfit_in(array: pa.Array, wanted: pa.DataType) -> str | None:
-    """Where in the one row something cannot be cast; None if all can."""
-    if not pa.types.is_nested(array.type):
-        try:
-            return "" if _became_infinite(array, _cast(array, wanted)) else None
-        except _CONVERSION_ERRORS:
-            return ""
-    for name, part, inner in _parts(array, wanted):
-        path = _misfit_in(part, inner)
-        if path is not None:
-            return f".{name}{path}"
-    is_sized = pa.types.is_fixed_size_list(wanted) and array.null_count == 0
-    return "" if is_sized and len(array) * wanted.list_size != len(array.flatten()) else None
-
-
-def _parts(array: pa.Array, wanted: pa.DataType) -> list[tuple[str, pa.Array, pa.DataType]]:
-    """What a nested array holds, with the name and the wanted type of each."""
-    if pa.types.is_struct(array.type):
-        parts = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
-        return [(field.name, parts[field.name], field.type) for field in wanted]
-    if pa.types.is_map(array.type):
-        begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        keys, items = array.keys.slice(begin, end - begin), array.items.slice(begin, end - begin)
-        return [("key", keys, wanted.key_type), ("value", items, wanted.item_type)]
-    return [(wanted.value_field.name, array.flatten(), wanted.value_type)]
-
-
 def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a conversion is worth trying: types of one kind are converted into each other, as far as nothing is lost."""
     types = pa.types
-    if types.is_dictionary(given):
+    if types.is_dictionary(given) or types.is_run_end_encoded(given):
         return _is_convertible(given.value_type, wanted)
     if types.is_struct(given) and types.is_struct(wanted):
         return {field.name for field in given} == {field.name for field in wanted} and all(
@@ -260,21 +210,6 @@ def _is_any_list(arrow: pa.DataType) -> bool:
     """Not views of lists, of which pyarrow's cast loses items."""
     types = pa.types
     return types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
-
-
-def _became_infinite(array: pa.Array, converted: pa.Array) -> bool:
-    """Whether some finite number, however deep, is none any more."""
-    if pa.types.is_floating(array.type):
-        return pc.any(pc.and_(pc.is_finite(array.cast(pa.float64())), pc.is_inf(converted.cast(pa.float64())))).as_py() or False
-    if pa.types.is_struct(array.type):
-        return any(
-            _became_infinite(array.field(field.name), converted.field(field.name)) for field in converted.type
-        )  # fields may stand in another order
-    if pa.types.is_map(array.type):
-        return _became_infinite(array.items, converted.items)
-    if _is_any_list(array.type):
-        return _became_infinite(array.flatten(), converted.flatten())
-    return False
 
 
 def _kind(arrow: pa.DataType) -> str:

@@ -22,7 +22,11 @@ def storage_of(arrow: pa.DataType) -> pa.DataType:
 
 def is_texty(arrow: pa.DataType) -> bool:
     fixed = types.is_fixed_size_binary(arrow)
-    return not fixed and not types.is_nested(arrow) and str(arrow).replace("large_", "").replace("_view", "") in ("string", "binary")
+    return (
+        not fixed
+        and not types.is_nested(arrow)
+        and str(arrow).replace("large_", "").replace("_view", "") in ("string", "binary")
+    )
 
 
 def plain(array: pa.Array) -> list[Any]:
@@ -120,7 +124,9 @@ class Builder:
 
     def _texts(self, full: list[Any], values: list[Any], arrow: pa.DataType) -> pa.Array:
         is_text = isinstance(full[0], str) if full else "string" in str(arrow)
-        layouts = [pa.utf8(), pa.large_utf8(), pa.string_view()] if is_text else [pa.binary(), pa.large_binary(), pa.binary_view()]
+        layouts = (
+            [pa.utf8(), pa.large_utf8(), pa.string_view()] if is_text else [pa.binary(), pa.large_binary(), pa.binary_view()]
+        )
         layout = self._layout([arrow, *layouts, pa.dictionary(pa.int8(), arrow)])
         mask = pa.array([value is None for value in values], pa.bool_()) if None in values else None
         if not types.is_dictionary(layout):

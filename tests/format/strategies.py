@@ -14,11 +14,40 @@ types = pa.types
 
 UNITS = ("s", "ms", "us", "ns")
 ZONES = (None, "UTC", "Europe/Berlin", "+05:30", "America/St_Johns")
-TEXTS = ("", "a", "\0", "a\0", "\0\0", "a\0b", "ab", "\x7f", "ü", "u\u0308", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff")
+TEXTS = (
+    "",
+    "a",
+    "\0",
+    "a\0",
+    "\0\0",
+    "a\0b",
+    "ab",
+    "\x7f",
+    "ü",
+    "u\u0308",
+    "\ud7ff",
+    "\ue000",
+    "\uffff",
+    "\U00010000",
+    "\U0010ffff",
+)
 _FLOATS = {
     # 0.0, -0.0, 1.0, -1.0, infinities, the quiet NaN, NaNs of other bits, the least and the largest numbers
     16: (0, 0x8000, 0x3C00, 0xBC00, 0x7C00, 0xFC00, 0x7E00, 0xFE01, 0x7C01, 1, 0x8001, 0x7BFF),
-    32: (0, 1 << 31, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 1, 0x80000001, 0x7F7FFFFF),
+    32: (
+        0,
+        1 << 31,
+        0x3F800000,
+        0xBF800000,
+        0x7F800000,
+        0xFF800000,
+        0x7FC00000,
+        0xFFC00001,
+        0x7F800001,
+        1,
+        0x80000001,
+        0x7F7FFFFF,
+    ),
     64: (
         *(0, 1 << 63, 0x3FF << 52, 0xBFF << 52, 0x7FF << 52, 0xFFF << 52, 0x7FF8 << 48, 0xFFF8 << 48 | 1, 0x7FF << 52 | 1),
         *(1, 1 << 63 | 1, (0x7FF << 52) - 1),
@@ -110,6 +139,7 @@ def key_columns(draw: st.DrawFn) -> pa.Schema:
     names = "abcd"[: draw(st.integers(1, 4))]
     return pa.schema([pa.field(name, draw(scalar_types), nullable=draw(st.booleans())) for name in names])
 
+
 # --- Plain values.
 
 
@@ -162,7 +192,9 @@ def _present_values(arrow: pa.DataType) -> st.SearchStrategy[Any]:
         return st.lists(pair, max_size=3) | twice
     if types.is_nested(arrow):
         item = arrow.value_field
-        sizes = {"min_size": arrow.list_size, "max_size": arrow.list_size} if types.is_fixed_size_list(arrow) else {"max_size": 3}
+        sizes = (
+            {"min_size": arrow.list_size, "max_size": arrow.list_size} if types.is_fixed_size_list(arrow) else {"max_size": 3}
+        )
         return st.lists(values(item.type, nullable=item.nullable), **sizes)
     return scalars(arrow)
 

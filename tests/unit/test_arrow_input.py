@@ -227,7 +227,9 @@ def test_lists_that_pass_their_items_are_refused(ends, large, keyed):
     refused(state, Broken(array, numbers("q" if large else "i", 0, *ends)), column=ANY, row=None, match="the Arrow array has")
 
 
-@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64()], ids=str)
+@pytest.mark.parametrize(
+    "index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64()], ids=str
+)
 @pytest.mark.parametrize("number", [-1, 2, 100])
 def test_indices_outside_their_dictionary_are_refused(index, number, keyed):
     if number < 0 and pa.types.is_unsigned_integer(index):
@@ -330,7 +332,12 @@ WRONG = [
     (pa.list_(pa.int8(), 2), pa.array([[1, 2], [3]], pa.list_(pa.int8())), 1),
     (pa.list_(pa.int8(), 2), pa.array([[1, 2, 3]], pa.list_(pa.int8(), 3)), 0),
     (pa.map_(pa.utf8(), pa.int8()), pa.array([[("a", 1)], [("a", 300)]], pa.map_(pa.utf8(), pa.int64())), 1, ".value"),
-    (pa.list_(POINT), pa.array([[{"x": 1}], [{"x": 2}, {"x": 2**15}]], pa.list_(pa.struct({"x": pa.int64(), "name": pa.utf8()}))), 1, ".item.x"),
+    (
+        pa.list_(POINT),
+        pa.array([[{"x": 1}], [{"x": 2}, {"x": 2**15}]], pa.list_(pa.struct({"x": pa.int64(), "name": pa.utf8()}))),
+        1,
+        ".item.x",
+    ),
     (pa.list_(pa.float32()), pa.array([[1.0], [2.0, 1e300]]), 1, ".item"),
     (pa.map_(pa.utf8(), pa.int8()), pa.array([{"a": 1}]), None),
     (pa.list_(pa.int8()), pa.array([[1]], pa.list_view(pa.int8())), None),

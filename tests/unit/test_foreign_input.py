@@ -166,9 +166,9 @@ def test_duckdb_results_go_in(state, connection):
     query = QUERY.replace("(1,", "(1::bigint,")
     state.put_many(KEYS, connection.sql(query))
     assert state.get_many(KEYS).to_pylist() == ROWS
-    state.put_many(KEYS, connection.execute(query).fetch_arrow_table())
+    state.put_many(KEYS, connection.sql(query).to_arrow_table())
     assert state.get_many(KEYS).to_pylist() == ROWS
-    state.put_many(KEYS, connection.execute(query).fetch_record_batch())
+    state.put_many(KEYS, connection.sql(query).to_arrow_reader())
     assert state.get_many(KEYS).to_pylist() == ROWS
 
 
@@ -181,7 +181,9 @@ def test_duckdb_reads_what_states_give(state, connection):
 
 
 def test_nested_duckdb_results_go_in(keyed, connection):
-    arrow = pa.schema([("l", pa.list_(pa.int32())), ("s", pa.struct([("x", pa.int32())])), ("m", pa.map_(pa.utf8(), pa.int32()))])
+    arrow = pa.schema(
+        [("l", pa.list_(pa.int32())), ("s", pa.struct([("x", pa.int32())])), ("m", pa.map_(pa.utf8(), pa.int32()))]
+    )
     state = keyed.value_state("s", arrow)
     query = "select [1, null] as l, {'x': 2} as s, map {'k': 3} as m, 12.50::decimal(9, 2) as d"
     state.put_many(["a"], connection.sql(query).project("m, l, s"))
@@ -194,7 +196,9 @@ def test_nested_duckdb_results_go_in(keyed, connection):
 # --- NumPy.
 
 
-@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "M8[us]", "M8[ns]", "m8[s]"])
+@pytest.mark.parametrize(
+    "dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "M8[us]", "M8[ns]", "m8[s]"]
+)
 def test_numpy_arrays_are_not_copied(dtype):
     numbers = np.arange(1000).astype(dtype)
     arrow = pa.from_numpy_dtype(numbers.dtype)

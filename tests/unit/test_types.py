@@ -64,7 +64,9 @@ def test_a_state_of_another_nested_type_is_refused_with_both(tmp_path):
     with sfkv.open(tmp_path / "s", key=int) as keyed:
         keyed.value_state("a", pa.list_(pa.int64()))
     with sfkv.open(tmp_path / "s", key=int) as keyed:
-        with pytest.raises(sfkv.SchemaError, match=r"holds value<list<item: int64>>, and was asked for as value<list<item: int32>>"):
+        with pytest.raises(
+            sfkv.SchemaError, match=r"holds value<list<item: int64>>, and was asked for as value<list<item: int32>>"
+        ):
             keyed.value_state("a", pa.list_(pa.int32()))
 
 
