@@ -7,13 +7,13 @@ Nothing here knows stores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from sfkv._casts import converted
 from sfkv._cells import can_read
 from sfkv._errors import SchemaError
 from sfkv._sequences import Misfit, from_values
@@ -85,6 +85,8 @@ class ColumnReader:
         try:
             if isinstance(batch, pa.Array):
                 return batch
+            if isinstance(batch, np.ndarray) and not batch.dtype.isnative:
+                batch = batch.astype(batch.dtype.newbyteorder("="))
             if not isinstance(batch, pa.ChunkedArray):
                 stream = hasattr(batch, "__arrow_c_stream__") and not hasattr(batch, "__arrow_c_array__")
                 batch = pa.chunked_array(batch) if stream else pa.array(batch)
@@ -123,15 +125,10 @@ class ColumnReader:
                 f"the {self._role}s are {array.type}, and {column.name!r} holds {wanted}: convert them first", column=column
             )
         try:
-            converted = array.cast(wanted)
-        except _CONVERSION_ERRORS as error:
-            row = _first_failure(len(array), lambda i: array.slice(i, 1).cast(wanted))
-            raise self._error(f"row {row} of the {self._role}s does not fit into {wanted}: {error}", row, column) from error
-        # From double to float a value is rounded, as in every program, but not to infinity.
-        if _became_infinite(array, converted):
-            row = _first_failure(len(array), lambda i: _refuse_infinite(array.slice(i, 1), wanted))
-            raise self._error(f"row {row} of the {self._role}s is too large for {wanted}", row, column)
-        return converted
+            return converted(array, wanted)
+        except Misfit as misfit:
+            text = f"row {misfit.row} of the {self._role}s does not fit into {wanted}: {misfit.text}"
+            raise self._error(text, misfit.row, column, misfit.path) from misfit.__cause__
 
     # --- Several columns.
 
@@ -193,15 +190,6 @@ def _is_arrow(batch: Any) -> bool:
     )
 
 
-def _first_failure(count: int, convert: Callable[[int], object]) -> int | None:
-    for row in range(count):
-        try:
-            convert(row)
-        except _CONVERSION_ERRORS:
-            return row
-    return None
-
-
 def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a conversion is worth trying: types of one kind are converted into each other, as far as nothing is lost."""
     types = pa.types
@@ -220,29 +208,9 @@ def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_any_list(arrow: pa.DataType) -> bool:
+    """Not views of lists, of which pyarrow's cast loses items."""
     types = pa.types
-    is_view = types.is_list_view(arrow) or types.is_large_list_view(arrow)
-    return bool(types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow) or is_view)
-
-
-def _became_infinite(array: pa.Array, converted: pa.Array) -> bool:
-    """Whether some finite number, however deep, is none any more."""
-    if pa.types.is_floating(array.type):
-        return pc.any(pc.and_(pc.is_finite(array.cast(pa.float64())), pc.is_inf(converted.cast(pa.float64())))).as_py() or False
-    if pa.types.is_struct(array.type):
-        return any(
-            _became_infinite(array.field(field.name), converted.field(field.name)) for field in converted.type
-        )  # fields may stand in another order
-    if pa.types.is_map(array.type):
-        return _became_infinite(array.items, converted.items)
-    if _is_any_list(array.type):
-        return _became_infinite(array.flatten(), converted.flatten())
-    return False
-
-
-def _refuse_infinite(array: pa.Array, wanted: pa.DataType) -> None:
-    if _became_infinite(array, array.cast(wanted)):
-        raise OverflowError
+    return bool(types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow))
 
 
 def _kind(arrow: pa.DataType) -> str:

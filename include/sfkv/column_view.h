@@ -101,6 +101,8 @@ class ColumnView {
   Status ReadViews(const ArrowArray& array);
   Status ReadDictionary(const ArrowArray& array, const Type& type);
   Status ReadChildren(const ArrowArray& array, const Type& type);
+  int64_t RowOfItem(int64_t item) const;
+  int64_t FirstOfIndex(int64_t index) const;
   Status CheckUtf8() const;
   template <typename Offset>
   Status CheckOffsets() const;
@@ -189,8 +191,6 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   if (array.n_buffers != 2 || array.dictionary == nullptr) return Malformed("does not have the buffers of its type");
   Type values = type;
   values.index = CellType::kNull;
-  children_.resize(1);
-  SFKV_RETURN_IF_ERROR(Make(*array.dictionary, values, children_.data()));
   switch (type.index) {
     case CellType::kInt8:
     case CellType::kUInt8: index_bytes_ = 1; break;
@@ -202,11 +202,22 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   }
   values_ = static_cast<const char*>(array.buffers[1]);
   if (length_ != 0 && values_ == nullptr) return Malformed("lacks its values");
+  children_.resize(1);
+  const Status status = Make(*array.dictionary, values, children_.data());
+  if (!status.ok()) return Status(status.code(), status.message(), FirstOfIndex(status.row()));
   for (int64_t i = 0; i < length_; ++i) {
     // A negative index of fewer than 8 bytes is read as a large one, which a dictionary does not reach.
     if (!IsNull(i) && (Index(i) < 0 || Index(i) >= children_[0].length())) return Malformed("has an index outside its dictionary", i);
   }
   return Status::OK();
+}
+
+// The first row that has this index; -1 for none.
+inline int64_t ColumnView::FirstOfIndex(int64_t index) const {
+  for (int64_t i = 0; i < length_; ++i) {
+    if (!IsNull(i) && Index(i) == index) return i;
+  }
+  return -1;
 }
 
 inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type) {
@@ -231,9 +242,19 @@ inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type
     }
   }
   for (size_t i = 0; i < children_.size(); ++i) {
-    SFKV_RETURN_IF_ERROR(MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]));
+    const Status status = MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]);
+    if (!status.ok()) return Status(status.code(), status.message(), RowOfItem(status.row()), -1, PathOf(type, i) + status.path());
   }
   return Status::OK();
+}
+
+// Which row a child's item belongs to; -1 for none.
+inline int64_t ColumnView::RowOfItem(int64_t item) const {
+  if (item < 0 || (list_size_ == 0 && offsets_ == nullptr)) return item;  // a struct's fields are aligned with it
+  if (list_size_ != 0) return item / list_size_;
+  int64_t row = 0;
+  while (ItemBound(row) <= item) ++row;
+  return row;
 }
 
 // One look at all bytes is enough where they are ASCII.

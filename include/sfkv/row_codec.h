@@ -23,10 +23,13 @@ using Columns = std::vector<ColumnView>;
 inline Status ReadArrow(const ArrowArray& array, const Type& given, const std::vector<Column>& schema, bool is_record, Columns* columns,
                         ColumnView* rows) {
   columns->assign(schema.size(), ColumnView());
+  const auto within = [](const Status& status, size_t column) {
+    return Status(status.code(), status.message(), status.row(), static_cast<int>(column), status.path());
+  };
   if (!is_record) {
-    SFKV_RETURN_IF_ERROR(ColumnView::Make(array, given, columns->data()));
+    const Status status = ColumnView::Make(array, given, columns->data());
     *rows = (*columns)[0];
-    return Status::OK();
+    return status.ok() ? status : within(status, 0);
   }
   if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || !HasCells(array)) {
     return Status(Code::kSchema, "the struct array does not have the schema's columns");
@@ -34,8 +37,8 @@ inline Status ReadArrow(const ArrowArray& array, const Type& given, const std::v
   for (size_t i = 0; i < schema.size(); ++i) {
     size_t c = 0;
     while (given.children[c].name != schema[i].name) ++c;
-    Status status = ColumnView::MakePart(*array.children[c], given.children[c].type, array.offset, array.length, &(*columns)[i]);
-    if (!status.ok()) return Status(status.code(), status.message(), status.row(), static_cast<int>(i));
+    const Status status = ColumnView::MakePart(*array.children[c], given.children[c].type, array.offset, array.length, &(*columns)[i]);
+    if (!status.ok()) return within(status, i);
   }
   *rows = ColumnView::OfValidity(array);
   return Status::OK();
@@ -89,7 +92,7 @@ inline bool HoldsStrayNull(const ColumnView& column, const Type& type, int64_t i
     for (int64_t item = first; item < bound; ++item) {
       const bool is_null = child.IsNull(item);
       if (is_null ? type.children[c].nullable : !HoldsStrayNull(child, type.children[c].type, item, path)) continue;
-      *path = "." + type.children[c].name + *path;
+      *path = PathOf(type, c) + *path;
       return true;
     }
   }

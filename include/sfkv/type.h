@@ -160,6 +160,13 @@ inline bool ParseFormat(std::string_view format, Type* type) {
   return format.size() > 2 && ParseSizedFormat(format, type);
 }
 
+// Producers of Arrow's maps call what is in their entries as they like.
+inline void NameEntries(Type* entries) {
+  if (entries->cell != CellType::kStruct || entries->children.size() != 2) return;
+  entries->children[0].name = "key";
+  entries->children[1].name = "value";
+}
+
 }  // namespace internal
 
 // The type that an Arrow schema describes. False if sfkv does not have it.
@@ -184,7 +191,13 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
     column.name = child.name == nullptr ? "" : child.name;
     column.nullable = (child.flags & kArrowNullable) != 0;
   }
+  if (type->meaning == "+m") internal::NameEntries(&type->children[0].type);
   return true;
+}
+
+// How errors name a child of a type: ".field" or ".item"; not at all for a map's entries, of which ".key" and ".value" tell enough.
+inline std::string PathOf(const Type& type, size_t child) {
+  return type.meaning == "+m" ? std::string() : "." + type.children[child].name;
 }
 
 // Whether arrays of "given" can be read as columns of "wanted" as they are. Nulls are looked for in the arrays.

@@ -96,7 +96,7 @@ class Scan:
     fields; a column that is called like one before it gets ``user_`` or ``value_`` before its name. Rows come key group by
     key group, sorted by key within each. Values of a serializer come as its bytes.
 
-    Any Arrow consumer reads it as a stream: ``polars.from_arrow(scan)``, ``duckdb.from_arrow(scan.to_arrow())``.
+    Any Arrow consumer reads it as a stream: ``polars.DataFrame(scan)``, ``duckdb.from_arrow(scan.to_arrow())``.
 
     Lifetime:
         It holds files of the store until it ends: by its last batch, by ``close()``, as a context manager, or with the

@@ -15,6 +15,7 @@ from tests.format.arrays import plain, simplest
 from tests.format.running import draw_chunked, examples, may_lack_an_object, run, same, with_one_nan
 
 any_type = sts.value_types | sts.records | sts.deep_types()
+types = pa.types
 KEYS = [0, 1, -1, 2**31 - 1, 7, 8]
 
 
@@ -132,6 +133,44 @@ def check_single_list(state: Any, values: list[Any], arrow: pa.DataType) -> None
         return
     (again,) = plain(state.get_many(pa.array([KEYS[-1]], pa.int32())))
     assert [with_one_nan(value, arrow) for value in again] == [with_one_nan(value, arrow) for value in values]
+
+
+def loose(arrow: pa.DataType) -> pa.DataType:
+    """A type that converts into this one: wider numbers, lists of any length, fields in another order."""
+    if types.is_struct(arrow):
+        return pa.struct([field.with_type(loose(field.type)) for field in list(arrow)[::-1]])
+    if types.is_map(arrow):
+        return pa.map_(loose(arrow.key_type), arrow.item_field.with_type(loose(arrow.item_type)))
+    if types.is_nested(arrow):
+        item = arrow.value_field.with_type(loose(arrow.value_type))
+        return pa.list_(item) if types.is_fixed_size_list(arrow) or types.is_large_list(arrow) else pa.large_list(item)
+    return pa.int64() if types.is_integer(arrow) and arrow != pa.uint64() else arrow
+
+
+def turned(value: Any, arrow: pa.DataType) -> Any:
+    """The plain value as one of the loose type."""
+    if value is None or not types.is_nested(arrow):
+        return value
+    if types.is_struct(arrow):
+        return [turned(part, field.type) for part, field in zip(value, arrow, strict=True)][::-1]
+    if types.is_map(arrow):
+        return [[turned(key, arrow.key_type), turned(item, arrow.item_type)] for key, item in value]
+    return [turned(part, arrow.value_type) for part in value]
+
+
+@examples(quick=60)
+def test_what_is_converted_on_its_way_in_loses_nothing(tmp_path, examples):
+    def check(data):
+        arrow = data.draw(any_type)
+        values = data.draw(st.lists(sts.values(arrow, nullable=True), min_size=1, max_size=len(KEYS)))
+        state = afresh(keyed).value_state("state", arrow)
+        keys = pa.array(KEYS[: len(values)], pa.int32())
+        given = draw_chunked(data, data.draw(sts.arrays([turned(value, arrow) for value in values], loose(arrow))))
+        state.put_many(keys, given)
+        check_array(state.get_many(keys), state.type, values)
+
+    with opened(tmp_path / "s") as keyed:
+        run(examples, check)
 
 
 def user_key_type(data: st.DataObject) -> Any:
