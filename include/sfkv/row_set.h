@@ -1,4 +1,4 @@
-// Distinct rows of a batch, copied out of the store: what a bundle remembers. One thread.
+// Rows copied out of the store: those of a batch's distinct keys, which a bundle remembers, and those that a scan collects. One thread.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +38,28 @@ class RowSet {
   };
   ByteBuffer bytes_;
   std::vector<Row> rows_;
+};
+
+// Rows one after the other, none of them absent.
+class RowList {
+ public:
+  void Clear() {
+    bytes_.Clear();
+    ends_.clear();
+  }
+  void Add(std::string_view row) {
+    bytes_.Append(row.data(), row.size());
+    ends_.push_back(bytes_.size());
+  }
+  size_t size() const { return ends_.size(); }
+  std::string_view Get(size_t i) const {
+    const size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return {bytes_.data() + begin, ends_[i] - begin};
+  }
+
+ private:
+  ByteBuffer bytes_;
+  std::vector<size_t> ends_;
 };
 
 }  // namespace sfkv

@@ -43,12 +43,14 @@ class Scan : public Cursor, private Counted<Scan> {
   Scan(const Table& table, std::shared_ptr<OpenScans> open, std::shared_ptr<LeastKeys> least, ScanOptions options, KeyCodec keys,
        KeyCodec user_keys, ValueCodec values)
       : open_(std::move(open)), least_(std::move(least)), options_(std::move(options)), keys_(std::move(keys)),
-        user_keys_(std::move(user_keys)), values_(std::move(values)) {
+        user_keys_(std::move(user_keys)), values_(std::move(values)),
+        with_keys_(!options_.key_columns.empty()) {
     PlanVisits();
     if (!visits_.empty()) {
       read_.iterate_upper_bound = &upper_slice_;
       if (options_.reverse) read_.iterate_lower_bound = &lower_slice_;
-      read_.fill_cache = false;  // one pass over everything must not push out what is read again and again
+      // One pass over everything must not push out what is read again and again, which a part of it may be.
+      read_.fill_cache = !(options_.key.empty() && options_.rows.lower.empty() && options_.rows.upper.empty());
       CountSeek();
       iterator_ = table.NewIterator(read_);
     }
@@ -66,7 +68,7 @@ class Scan : public Cursor, private Counted<Scan> {
     size_t bytes = 0;
     while (*rows < options_.batch_rows && bytes < kBatchBytes && FindRow()) {
       const std::string_view key = AsView(iterator_->key()).substr(kKeyHeaderBytes);
-      key_rows_.Add(key);
+      if (with_keys_) key_rows_.Add(key);
       bytes += key.size();
       if (options_.with_values) {
         const std::string_view value = AsView(iterator_->value());
@@ -142,7 +144,9 @@ class Scan : public Cursor, private Counted<Scan> {
   }
 
   // With one key, its prefix is compared as EntryCursor does its bound.
-  bool AtRow() const { return in_group_ && iterator_->Valid() && iterator_->key().starts_with(options_.key); }
+  bool AtRow() const {
+    return in_group_ && iterator_->Valid() && (options_.key.empty() || iterator_->key().starts_with(options_.key));
+  }
 
   // Brings the iterator onto a row of the range, in this key group or a later one. False at the end or on an error.
   bool FindRow() {
@@ -229,7 +233,7 @@ class Scan : public Cursor, private Counted<Scan> {
     Builders columns = MakeBuildersOf(keys_.columns(), options_.key_columns, rows);
     Builders user_columns;
     if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), rows);
-    for (int64_t i = 0; i < rows && !(options_.key_columns.empty() && !with_user_keys); ++i) {
+    for (int64_t i = 0; i < rows && with_keys_; ++i) {
       auto rest = keys_.ParseFront(key_rows_.Get(static_cast<size_t>(i)), i, &columns);
       if (rest && with_user_keys) rest = user_keys_.ParseFront(*rest, i, &user_columns);
       if (!rest || !(rest->empty() || options_.distinct_keys)) return Table::Unreadable(-1);
@@ -239,7 +243,7 @@ class Scan : public Cursor, private Counted<Scan> {
   }
 
   // The stored values as a struct array: of the values' columns, or of the one column of lists.
-  Status FinishValueColumns(const RowSet& stored, ArrowArray* out) const {
+  Status FinishValueColumns(const RowList& stored, ArrowArray* out) const {
     const int64_t rows = static_cast<int64_t>(stored.size());
     if (options_.kind == TableKind::kList) {
       OwnedArray lists;
@@ -249,14 +253,20 @@ class Scan : public Cursor, private Counted<Scan> {
     }
     Builders columns = MakeBuildersOf(values_.columns(), options_.value_columns, rows);
     ValidityBuilder present(rows);
+    std::vector<std::string_view> found;
+    std::vector<int64_t> positions;
+    found.reserve(stored.size());
+    positions.reserve(stored.size());
     for (int64_t i = 0; i < rows; ++i) {
       std::string_view row = stored.Get(static_cast<size_t>(i));
       bool is_none = false;
       if (options_.kind == TableKind::kMap && !ParseMapValue(row, &is_none, &row)) return Table::Unreadable(-1);
       if (is_none) continue;
-      if (!values_.ParseRow(row, i, &columns)) return Table::Unreadable(-1);
+      found.push_back(row);
+      positions.push_back(i);
       present.Set(i);
     }
+    if (values_.ParseRows(found.data(), positions.data(), found.size(), &columns) != found.size()) return Table::Unreadable(-1);
     return FinishRecordOf(&columns, options_.value_columns, rows, &present, out);
   }
 
@@ -267,14 +277,15 @@ class Scan : public Cursor, private Counted<Scan> {
   KeyCodec keys_;
   KeyCodec user_keys_;
   ValueCodec values_;
+  bool with_keys_;          // some of their columns are asked for
   std::vector<Visit> visits_;
   size_t next_visit_ = 0;
   uint64_t began_at_ = 0;   // among the table's puts
   bool in_group_ = false;
   bool found_row_ = false;  // in this key group
   bool ended_ = false;      // with its store
-  RowSet key_rows_;         // of the batch that is being read
-  RowSet value_rows_;
+  RowList key_rows_;        // of the batch that is being read
+  RowList value_rows_;
   std::string header_;
   std::string lower_;
   std::string upper_{"\xff\xff"};
