@@ -202,9 +202,12 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   }
   values_ = static_cast<const char*>(array.buffers[1]);
   if (length_ != 0 && values_ == nullptr) return Malformed("lacks its values");
+  // A negative index of fewer than 8 bytes is read as a large one, which a dictionary does not reach.
+  const int64_t bound = children_[0].length();
   for (int64_t i = 0; i < length_; ++i) {
-    // A negative index of fewer than 8 bytes is read as a large one, which a dictionary does not reach.
-    if (!IsNull(i) && (Index(i) < 0 || Index(i) >= children_[0].length())) return Malformed("has an index outside its dictionary", i);
+    if (IsNull(i)) continue;
+    const int64_t index = Index(i);
+    if (index < 0 || index >= bound) return Malformed("has an index outside its dictionary", i);
   }
   return Status::OK();
 }
