@@ -69,9 +69,12 @@ class ColumnView {
     int32_t offset;
   };
 
+  // Other libraries' buffers may lie at odd addresses.
   template <typename Offset>
   Offset OffsetAt(int64_t i) const {
-    return static_cast<const Offset*>(offsets_)[offset_ + i];
+    Offset offset;
+    std::memcpy(&offset, static_cast<const char*>(offsets_) + (offset_ + i) * static_cast<int64_t>(sizeof(Offset)), sizeof(Offset));
+    return offset;
   }
   template <typename Offset>
   std::string_view Between(int64_t i) const {

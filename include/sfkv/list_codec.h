@@ -51,9 +51,9 @@ class ListView {
     view->rows_ = ColumnView::OfValidity(array);
     if (array.length == 0) return Status::OK();
     if (array.buffers[1] == nullptr) return Status(Code::kSchema, "the list array lacks its offsets");
-    view->offsets_ = static_cast<const int32_t*>(array.buffers[1]) + array.offset;
+    view->offsets_ = static_cast<const char*>(array.buffers[1]) + array.offset * static_cast<int64_t>(sizeof(int32_t));
     for (int64_t i = 0; i < array.length; ++i) {
-      if (view->offsets_[i] < 0 || view->offsets_[i] > view->offsets_[i + 1] || view->offsets_[i + 1] > array.children[0]->length) {
+      if (view->OffsetAt(i) < 0 || view->OffsetAt(i) > view->OffsetAt(i + 1) || view->OffsetAt(i + 1) > array.children[0]->length) {
         return Status(Code::kSchema, "the list array's offsets do not rise, or pass its elements");
       }
     }
@@ -62,12 +62,14 @@ class ListView {
 
   int64_t length() const { return rows_.length(); }
   bool IsNull(int64_t i) const { return rows_.IsNull(i); }
-  int64_t First(int64_t i) const { return offsets_[i]; }
-  int64_t Bound(int64_t i) const { return IsNull(i) ? offsets_[i] : offsets_[i + 1]; }
+  int64_t First(int64_t i) const { return OffsetAt(i); }
+  int64_t Bound(int64_t i) const { return OffsetAt(IsNull(i) ? i : i + 1); }
 
  private:
+  int32_t OffsetAt(int64_t i) const { return LoadAs<int32_t>(offsets_ + i * static_cast<int64_t>(sizeof(int32_t))); }
+
   ColumnView rows_;
-  const int32_t* offsets_ = nullptr;
+  const char* offsets_ = nullptr;
 };
 
 // The width of all elements if they are cells of one, so that a list is a run of them, each behind the same head.
