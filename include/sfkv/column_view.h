@@ -175,15 +175,16 @@ inline Status ColumnView::ReadViews(const ArrowArray& array) {
   if (length_ == 0) return Status::OK();
   if (values_ == nullptr) return Malformed("lacks its values");
   const int64_t buffer_count = array.n_buffers - 3;
-  const auto* sizes = static_cast<const int64_t*>(array.buffers[array.n_buffers - 1]);
+  const auto* sizes = static_cast<const char*>(array.buffers[array.n_buffers - 1]);
   for (int64_t i = 0; i < length_; ++i) {
     if (IsNull(i)) continue;
     const View view = Value<View>(i);
     if (view.size < 0) return Malformed("has a view of a negative length", i);
     if (view.size <= 12) continue;
-    const bool in_buffer = view.buffer >= 0 && view.buffer < buffer_count && view.offset >= 0 && sizes != nullptr &&
-                           buffers_[2 + view.buffer] != nullptr && view.offset <= sizes[view.buffer] - view.size;
-    if (!in_buffer) return Malformed("has a view of bytes that are not there", i);
+    int64_t size = 0;
+    const bool has_buffer = view.buffer >= 0 && view.buffer < buffer_count && sizes != nullptr && buffers_[2 + view.buffer] != nullptr;
+    if (has_buffer) std::memcpy(&size, sizes + view.buffer * static_cast<int64_t>(sizeof(size)), sizeof(size));
+    if (size < view.size || view.offset < 0 || view.offset > size - view.size) return Malformed("has a view of bytes that are not there", i);
   }
   return Status::OK();
 }
