@@ -28,7 +28,8 @@ class ColumnView {
     ColumnView view;
     view.length_ = array.length;
     view.offset_ = array.offset;
-    view.validity_ = array.null_count == 0 || array.n_buffers < 1 ? nullptr : static_cast<const uint8_t*>(array.buffers[0]);
+    const bool has_nulls = array.null_count != 0 && array.n_buffers > 0 && array.buffers != nullptr;
+    view.validity_ = has_nulls ? static_cast<const uint8_t*>(array.buffers[0]) : nullptr;
     return view;
   }
 
@@ -134,7 +135,7 @@ inline Status ColumnView::MakePart(const ArrowArray& array, const Type& type, in
     view->all_null_ = true;
     return Status::OK();
   }
-  if (array.n_buffers < 1) return Malformed("does not have the buffers of its type");
+  if (array.n_buffers < 1 || array.buffers == nullptr) return Malformed("does not have the buffers of its type");
   view->validity_ = array.null_count == 0 ? nullptr : static_cast<const uint8_t*>(array.buffers[0]);
   SFKV_RETURN_IF_ERROR(view->ReadBuffers(array, type));
   return type.cell == CellType::kUtf8 ? view->CheckUtf8() : Status::OK();
@@ -219,6 +220,9 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
 inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type) {
   if (array.n_buffers != (type.cell == CellType::kList ? 2 : 1) || array.n_children != static_cast<int64_t>(type.children.size())) {
     return Malformed("does not have the buffers and children of its type");
+  }
+  for (size_t i = 0; i < type.children.size(); ++i) {
+    if (array.children == nullptr || array.children[i] == nullptr) return Malformed("lacks a child");
   }
   children_.resize(type.children.size());
   int64_t begin = offset_, length = length_;

@@ -45,7 +45,8 @@ inline int64_t CountElements(std::string_view list) {
 class ListView {
  public:
   static Status Make(const ArrowArray& array, ListView* view) {
-    if (array.n_buffers != 2 || array.n_children != 1 || !HasCells(array)) {
+    const bool has_parts = array.n_buffers == 2 && array.buffers != nullptr && array.n_children == 1 && array.children != nullptr;
+    if (!has_parts || array.children[0] == nullptr || !HasCells(array)) {
       return Status(Code::kSchema, "the list array does not have the buffers of its type");
     }
     view->rows_ = ColumnView::OfValidity(array);

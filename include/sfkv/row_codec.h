@@ -28,12 +28,14 @@ inline Status ReadArrow(const ArrowArray& array, const Type& given, const std::v
     *rows = (*columns)[0];
     return Status::OK();
   }
-  if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || !HasCells(array)) {
+  if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || array.buffers == nullptr ||
+      array.children == nullptr || !HasCells(array)) {
     return Status(Code::kSchema, "the struct array does not have the schema's columns");
   }
   for (size_t i = 0; i < schema.size(); ++i) {
     size_t c = 0;
     while (given.children[c].name != schema[i].name) ++c;
+    if (array.children[c] == nullptr) return Status(Code::kSchema, "the struct array lacks a column", -1, static_cast<int>(i));
     Status status = ColumnView::MakePart(*array.children[c], given.children[c].type, array.offset, array.length, &(*columns)[i]);
     if (!status.ok()) return Status(status.code(), status.message(), status.row(), static_cast<int>(i));
   }
