@@ -5,6 +5,7 @@
 // a buffer is.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -207,8 +208,9 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   }
   values_ = static_cast<const char*>(array.buffers[1]);
   if (length_ != 0 && values_ == nullptr) return Malformed("lacks its values");
-  // A negative index of fewer than 8 bytes is read as a large one, which a dictionary does not reach.
-  const int64_t bound = children_[0].length();
+  // A negative index of fewer than 8 bytes is read as a large one, which its type does not have.
+  int64_t bound = children_[0].length();
+  if (type.index <= CellType::kInt32) bound = std::min(bound, int64_t{1} << (8 * index_bytes_ - 1));
   for (int64_t i = 0; i < length_; ++i) {
     if (IsNull(i)) continue;
     const int64_t index = Index(i);
