@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -106,6 +107,7 @@ class ColumnView {
   Status ReadViews(const ArrowArray& array);
   Status ReadDictionary(const ArrowArray& array, const Type& type);
   Status ReadChildren(const ArrowArray& array, const Type& type);
+  void TakeNullsOfDictionary();
   Status CheckUtf8() const;
   template <typename Offset>
   Status CheckOffsets() const;
@@ -115,6 +117,7 @@ class ColumnView {
   int64_t length_ = 0;
   int64_t offset_ = 0;
   const uint8_t* validity_ = nullptr;
+  std::shared_ptr<std::vector<uint8_t>> own_validity_;  // where a dictionary holds nulls
   bool all_null_ = false;
   Layout layout_ = Layout::kPlain;
   size_t index_bytes_ = 0;  // of a dictionary's indices, which are then the values
@@ -211,12 +214,27 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   // A negative index of fewer than 8 bytes is read as a large one, which its type does not have.
   int64_t bound = children_[0].length();
   if (type.index <= CellType::kInt32) bound = std::min(bound, int64_t{1} << (8 * index_bytes_ - 1));
+  bool has_nulls = false;
   for (int64_t i = 0; i < length_; ++i) {
     if (IsNull(i)) continue;
     const int64_t index = Index(i);
     if (index < 0 || index >= bound) return Malformed("has an index outside its dictionary", i);
+    has_nulls |= children_[0].IsNull(index);
   }
+  if (has_nulls) TakeNullsOfDictionary();
   return Status::OK();
+}
+
+// Makes a cell whose value is null in the dictionary null here.
+inline void ColumnView::TakeNullsOfDictionary() {
+  auto bits = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>((length_ + 7) / 8));
+  for (int64_t i = 0; i < length_; ++i) {
+    if (!IsNull(i) && !children_[0].IsNull(Index(i))) SetBit(bits->data(), i);
+  }
+  values_ += offset_ * static_cast<int64_t>(index_bytes_);  // the bits begin at the first cell
+  offset_ = 0;
+  validity_ = bits->data();
+  own_validity_ = std::move(bits);
 }
 
 inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type) {
