@@ -107,6 +107,7 @@ class ColumnView {
   Status ReadViews(const ArrowArray& array);
   Status ReadDictionary(const ArrowArray& array, const Type& type);
   Status ReadChildren(const ArrowArray& array, const Type& type);
+  Status OfChild(const Status& status, const Type& type, size_t child) const;
   void TakeNullsOfDictionary();
   Status CheckUtf8() const;
   template <typename Offset>
@@ -199,7 +200,8 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   Type values = type;
   values.index = CellType::kNull;
   children_.resize(1);
-  SFKV_RETURN_IF_ERROR(Make(*array.dictionary, values, children_.data()));
+  const Status status = Make(*array.dictionary, values, children_.data());
+  if (!status.ok()) return Status(status.code(), status.message());  // its row is none of this array's
   switch (type.index) {
     case CellType::kInt8:
     case CellType::kUInt8: index_bytes_ = 1; break;
@@ -262,9 +264,21 @@ inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type
     }
   }
   for (size_t i = 0; i < children_.size(); ++i) {
-    SFKV_RETURN_IF_ERROR(MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]));
+    const Status status = MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]);
+    if (!status.ok()) return OfChild(status, type, i);
   }
   return Status::OK();
+}
+
+// What is wrong with a child, as an error of the row that holds the cell.
+inline Status ColumnView::OfChild(const Status& status, const Type& type, size_t child) const {
+  int64_t row = status.row();
+  if (row >= 0 && type.cell != CellType::kStruct) {
+    const int64_t item = row;
+    row = 0;
+    while (ItemBound(row) <= item) ++row;
+  }
+  return Status(status.code(), status.message(), row, -1, "." + type.children[child].name + status.path());
 }
 
 // One look at all bytes is enough where they are ASCII.

@@ -37,7 +37,7 @@ inline Status ReadArrow(const ArrowArray& array, const Type& given, const std::v
     while (given.children[c].name != schema[i].name) ++c;
     if (array.children[c] == nullptr) return Status(Code::kSchema, "the struct array lacks a column", -1, static_cast<int>(i));
     Status status = ColumnView::MakePart(*array.children[c], given.children[c].type, array.offset, array.length, &(*columns)[i]);
-    if (!status.ok()) return Status(status.code(), status.message(), status.row(), static_cast<int>(i));
+    if (!status.ok()) return Status(status.code(), status.message(), status.row(), static_cast<int>(i), status.path());
   }
   *rows = ColumnView::OfValidity(array);
   return Status::OK();
