@@ -49,7 +49,11 @@ inline bool CanReadAs(const Type& given, const std::vector<Column>& schema, bool
   if (given.cell != CellType::kStruct || given.index != CellType::kNull || given.children.size() != schema.size()) return false;
   for (const Column& column : schema) {
     size_t found = 0;
-    for (const Column& child : given.children) found += child.name == column.name && CanRead(child.type, column.type);
+    for (const Column& child : given.children) {
+      if (child.name != column.name) continue;
+      if (!CanRead(child.type, column.type)) return false;
+      ++found;
+    }
     if (found != 1) return false;
   }
   return true;
