@@ -169,7 +169,8 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
   if (schema.dictionary != nullptr) {
     Type index;
     if (!internal::ParseFormat(schema.format, &index) || index.cell < CellType::kInt8 || index.cell > CellType::kUInt64) return false;
-    if (!ParseType(*schema.dictionary, type, depth) || type->index != CellType::kNull) return false;
+    if (schema.dictionary->dictionary != nullptr) return false;
+    if (!ParseType(*schema.dictionary, type, depth)) return false;
     type->index = index.cell;
     return true;
   }
