@@ -177,8 +177,10 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
   if (!internal::ParseFormat(schema.format, type)) return false;
   if (!type->is_nested()) return schema.n_children == 0;
   if (type->cell == CellType::kStruct ? schema.n_children < 0 : schema.n_children != 1) return false;
+  if (schema.n_children != 0 && schema.children == nullptr) return false;
   type->children.resize(static_cast<size_t>(schema.n_children));
   for (size_t i = 0; i < type->children.size(); ++i) {
+    if (schema.children[i] == nullptr) return false;
     const ArrowSchema& child = *schema.children[i];
     Column& column = type->children[i];
     if (!ParseType(child, &column.type, depth + 1)) return false;
