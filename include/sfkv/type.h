@@ -127,16 +127,17 @@ inline bool ParseSizedFormat(std::string_view format, Type* type) {
   type->cell = CellType::kDecimal;
   type->width = 16;
   // precision,scale[,bits]; the scale may be negative
-  const size_t comma = format.rfind(',');
-  if (comma == 0 || comma == std::string_view::npos) return comma == 0;
-  if (format.substr(comma) == ",256") {
+  if (format.substr(0, 1) != ",") return false;
+  format.remove_prefix(format.substr(1, 1) == "-" ? 2 : 1);
+  if (TakeNumber(&format) < 0) return false;
+  if (format == ",256") {
     type->width = 32;
-  } else if (format.substr(comma) == ",128") {
+  } else if (format == ",128") {
     type->meaning.resize(type->meaning.size() - 4);  // may be left out
-  } else {
+  } else if (!format.empty()) {
     return false;
   }
-  return true;
+  return number > 0 && number <= (type->width == 32 ? 76 : 38);
 }
 
 inline bool ParseFormat(std::string_view format, Type* type) {
