@@ -188,6 +188,10 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
     column.name = child.name == nullptr ? "" : child.name;
     column.nullable = (child.flags & kArrowNullable) != 0;
   }
+  if (type->meaning == "+m") {
+    const Type& entry = type->children[0].type;
+    if (entry.cell != CellType::kStruct || entry.index != CellType::kNull || entry.children.size() != 2) return false;
+  }
   return true;
 }
 
