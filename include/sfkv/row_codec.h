@@ -11,9 +11,8 @@
 
 namespace sfkv {
 
-// Limits that FORMAT.md states; beyond them a write is refused.
+// Limits that FORMAT.md states, beside kMaxValueBytes; beyond them a write is refused.
 constexpr size_t kMaxKeyRowBytes = 65535;
-constexpr size_t kMaxValueBytes = size_t{256} << 20;
 constexpr size_t kMaxColumns = 1024;
 
 using Columns = std::vector<ColumnView>;

@@ -18,6 +18,8 @@ namespace sfkv {
 
 // A type may hold types, which may hold types, ... so deep, itself counted.
 constexpr int kMaxTypeDepth = 16;
+// A value is at most so long, and no type is accepted that has no shorter ones.
+constexpr size_t kMaxValueBytes = size_t{256} << 20;
 
 // How a cell's bytes are to be understood. Several Arrow types share one: a timestamp is an int64, a date32 an int32.
 enum class CellType : uint8_t {
@@ -140,6 +142,17 @@ inline bool ParseSizedFormat(std::string_view format, Type* type) {
   return number > 0 && number <= (type->width == 32 ? 76 : 38);
 }
 
+// Bytes that a cell takes in Arrow's memory even if it is null; at least one.
+inline size_t SlotBytes(const Type& type) {
+  size_t bytes = type.width;
+  if (type.cell == CellType::kStruct) {
+    for (const Column& field : type.children) bytes += SlotBytes(field.type);
+  } else if (type.cell == CellType::kFixedList) {
+    bytes = static_cast<size_t>(type.list_size) * SlotBytes(type.children[0].type);
+  }
+  return bytes == 0 ? 1 : bytes;
+}
+
 inline bool ParseFormat(std::string_view format, Type* type) {
   type->meaning = std::string(format);
   for (const LayoutOfFormat& known : kLayouts) {
@@ -176,7 +189,7 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
     return true;
   }
   if (!internal::ParseFormat(schema.format, type)) return false;
-  if (!type->is_nested()) return schema.n_children == 0;
+  if (!type->is_nested()) return schema.n_children == 0 && type->width <= kMaxValueBytes;
   if (type->cell == CellType::kStruct ? schema.n_children < 0 : schema.n_children != 1) return false;
   if (schema.n_children != 0 && schema.children == nullptr) return false;
   type->children.resize(static_cast<size_t>(schema.n_children));
@@ -192,7 +205,7 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
     const Type& entry = type->children[0].type;
     if (entry.cell != CellType::kStruct || entry.index != CellType::kNull || entry.children.size() != 2) return false;
   }
-  return true;
+  return internal::SlotBytes(*type) <= kMaxValueBytes;
 }
 
 // Whether arrays of "given" can be read as columns of "wanted" as they are. Nulls are looked for in the arrays.

@@ -137,7 +137,7 @@ inline Status FinishValues(const ValueCodec& codec, Builders* builders, const st
 // Refuses nulls where the schema has none, and values that are too long; rows that "absent" says are null are passed over.
 inline Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* absent) {
   SFKV_RETURN_IF_ERROR(CheckNulls(values, codec.columns(), absent));
-  if (codec.record().is_fixed()) return Status::OK();
+  if (codec.record().is_fixed() && codec.record().head_bytes() <= kMaxValueBytes) return Status::OK();
   for (int64_t i = 0; i < values[0].length(); ++i) {
     if (absent != nullptr && absent->IsNull(i)) continue;
     const size_t bytes = codec.RowBytes(values, i);
