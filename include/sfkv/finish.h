@@ -144,7 +144,16 @@ inline Status AddFixedLists(ColumnBuilder* builder, int64_t length, const Presen
   for (int64_t i = 0; i < length; ++i) {
     if (rows.Has(i) && !codec.ParseItems(builder->BytesAt(i), static_cast<size_t>(size), i * size, &items)) return UnreadableCell();
   }
-  return AddChild(&items, items.length(), nullptr, made);
+  // The items of a list that is null are absent too: no bytes are there to be read.
+  ValidityBuilder present;
+  const bool some_absent = rows.validity() != nullptr && codec.columns()[0].type.is_nested();
+  if (some_absent) {
+    present.Begin(items.length());
+    for (int64_t item = 0; item < items.length(); ++item) {
+      if (rows.Has(item / size)) present.Set(item);
+    }
+  }
+  return AddChild(&items, items.length(), some_absent ? &present : nullptr, made);
 }
 
 }  // namespace internal
