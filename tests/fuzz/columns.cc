@@ -4,7 +4,7 @@
 //   An array whose lengths, offsets, indices, views, buffers or children do not fit is refused, and a text that is not UTF-8; the
 //   error names row, column and path. One that is accepted is read within its buffers, and becomes rows of what was put into it. What
 //   the C data interface cannot tell, how large a buffer is, is left as it must be.
-//   CheckNulls() finds the first null of a column that may have none, nested ones included.
+//   CheckNulls() finds the first null of a column that may have none, nested ones included, in rows that are not absent.
 //   A builder that is filled in any order gives the column that was put into it.
 #include <numeric>
 
@@ -82,11 +82,12 @@ bool FindStrayNull(const Cell& cell, const Type& type, std::string* path) {
   return false;
 }
 
-// What CheckNulls() must say of the rows.
-Status ExpectNulls(const std::vector<Row>& rows, const std::vector<Column>& columns) {
+// What CheckNulls() must say of the rows, of which "absent" are passed over.
+Status ExpectNulls(const std::vector<Row>& rows, const std::vector<Column>& columns, const std::vector<bool>& absent) {
   for (size_t c = 0; c < columns.size(); ++c) {
     for (size_t i = 0; i < rows.size(); ++i) {
       std::string path;
+      if (absent[i]) continue;
       const bool stray = rows[i][c].is_null && !columns[c].nullable;
       if (!stray && !FindStrayNull(rows[i][c], columns[c].type, &path)) continue;
       return Status(Code::kSchema, "", static_cast<int64_t>(i), static_cast<int>(c), path);
@@ -102,7 +103,28 @@ bool MayBeKey(const std::vector<Column>& columns) {
   return true;
 }
 
-void ReadAll(const std::vector<Row>& rows, const Schema& schema, const Columns& columns) {
+// Returns whether there are no nulls but where they may be.
+bool CheckStrayNulls(Input* input, const std::vector<Row>& rows, const Schema& schema, const Columns& columns) {
+  std::vector<bool> absent(rows.size());
+  std::string present((rows.size() + 7) / 8, '\0');
+  for (size_t i = 0; i < rows.size(); ++i) {
+    absent[i] = input->Bool();
+    if (!absent[i]) SetBit(reinterpret_cast<uint8_t*>(present.data()), static_cast<int64_t>(i));
+  }
+  TestArray array;
+  array.Begin(static_cast<int64_t>(rows.size()), -1, 0);
+  array.AddBuffer(present, 0);
+  const ColumnView view = ColumnView::OfValidity(*array.get());
+  const auto check = [&](const Status& expected, const Status& status) {
+    FUZZ_EXPECT(status.code() == expected.code() && status.column() == expected.column());
+    FUZZ_EXPECT(status.row() == expected.row() && status.path() == expected.path());
+    return status.ok();
+  };
+  check(ExpectNulls(rows, schema.columns, absent), CheckNulls(columns, schema.columns, &view));
+  return check(ExpectNulls(rows, schema.columns, std::vector<bool>(rows.size())), CheckNulls(columns, schema.columns));
+}
+
+void ReadAll(Input* input, const std::vector<Row>& rows, const Schema& schema, const Columns& columns) {
   for (size_t c = 0; c < columns.size(); ++c) {
     FUZZ_EXPECT(columns[c].length() == static_cast<int64_t>(rows.size()));
     int64_t first_null = -1;
@@ -112,10 +134,7 @@ void ReadAll(const std::vector<Row>& rows, const Schema& schema, const Columns& 
     }
     FUZZ_EXPECT(FirstNull(columns[c]) == first_null);
   }
-  const Status expected = ExpectNulls(rows, schema.columns), status = CheckNulls(columns, schema.columns);
-  FUZZ_EXPECT(status.code() == expected.code() && status.column() == expected.column());
-  FUZZ_EXPECT(status.row() == expected.row() && status.path() == expected.path());
-  if (!status.ok()) return;
+  if (!CheckStrayNulls(input, rows, schema, columns)) return;
   const ValueCodec values(schema.columns, schema.is_record);
   const std::vector<std::string> value_rows = EncodeExactly(values, columns);
   for (size_t i = 0; i < rows.size(); ++i) FUZZ_EXPECT(value_rows[i] == ValueRowOf(rows[i], schema));
@@ -164,7 +183,7 @@ void ReadHostile(Input* input) {
                                              : CellIn(*array.get(), given, row);
     }
   }
-  ReadAll(rows, schema, columns);
+  ReadAll(input, rows, schema, columns);
 }
 
 // Lists as list states take them.

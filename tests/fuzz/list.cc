@@ -2,7 +2,8 @@
 //
 //   Bytes are a list just when FORMAT.md's grammar says so, and its elements are what the grammar says; they lie in the list one after
 //   the other. BuildLists() answers with those elements' values, or says Corruption and which list it was: the first that is no
-//   list, else the first with an element that is no row; or none, if a nested cell does not have the form of its type.
+//   list, or too short for so many rows, else the first with an element that is no row; or none, if a nested cell does not have
+//   the form of its type.
 //   What is written is FORMAT.md's bytes, takes ElementBytes(), and is read back as what it was.
 #include "arrays.h"
 #include "model.h"
@@ -35,7 +36,7 @@ struct Expected {
   std::vector<int64_t> ends;  // of each list, in elements
 };
 
-Expected Expect(const std::vector<ExactBytes>& lists, const Schema& schema) {
+Expected Expect(const std::vector<ExactBytes>& lists, const Schema& schema, const ValueCodec& codec) {
   Expected expected;
   int64_t bad_element = -1;
   for (size_t i = 0; i < lists.size(); ++i) {
@@ -43,7 +44,8 @@ Expected Expect(const std::vector<ExactBytes>& lists, const Schema& schema) {
     const bool is_list = ReadList(lists[i].view(), &rows);
     FUZZ_EXPECT(Walk(lists[i].view(), &walked) == is_list);
     FUZZ_EXPECT(CountElements(lists[i].view()) == (is_list ? static_cast<int64_t>(rows.size()) : -1));
-    if (!is_list && expected.bad_list < 0) expected.bad_list = static_cast<int64_t>(i);
+    const bool has_room = is_list && rows.size() * codec.record().head_bytes() <= lists[i].view().size();
+    if (!has_room && expected.bad_list < 0) expected.bad_list = static_cast<int64_t>(i);
     if (!is_list) continue;
     FUZZ_EXPECT(walked == rows);
     for (const std::string& bytes : rows) {
@@ -63,7 +65,7 @@ Expected Expect(const std::vector<ExactBytes>& lists, const Schema& schema) {
 }
 
 void Build(const std::vector<ExactBytes>& lists, const Schema& schema, const ValueCodec& codec) {
-  const Expected expected = Expect(lists, schema);
+  const Expected expected = Expect(lists, schema, codec);
   const auto list_of = [&](int64_t i) { return lists[static_cast<size_t>(i)].view(); };
   OwnedArray array;
   const Status status = BuildLists(static_cast<int64_t>(lists.size()), codec, list_of, array.get());
