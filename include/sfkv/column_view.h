@@ -5,8 +5,10 @@
 // a buffer is.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +30,8 @@ class ColumnView {
     ColumnView view;
     view.length_ = array.length;
     view.offset_ = array.offset;
-    view.validity_ = array.null_count == 0 || array.n_buffers < 1 ? nullptr : static_cast<const uint8_t*>(array.buffers[0]);
+    const bool has_nulls = array.null_count != 0 && array.n_buffers > 0 && array.buffers != nullptr;
+    view.validity_ = has_nulls ? static_cast<const uint8_t*>(array.buffers[0]) : nullptr;
     return view;
   }
 
@@ -69,9 +72,12 @@ class ColumnView {
     int32_t offset;
   };
 
+  // Other libraries' buffers may lie at odd addresses.
   template <typename Offset>
   Offset OffsetAt(int64_t i) const {
-    return static_cast<const Offset*>(offsets_)[offset_ + i];
+    Offset offset;
+    std::memcpy(&offset, static_cast<const char*>(offsets_) + (offset_ + i) * static_cast<int64_t>(sizeof(Offset)), sizeof(Offset));
+    return offset;
   }
   template <typename Offset>
   std::string_view Between(int64_t i) const {
@@ -101,8 +107,9 @@ class ColumnView {
   Status ReadViews(const ArrowArray& array);
   Status ReadDictionary(const ArrowArray& array, const Type& type);
   Status ReadChildren(const ArrowArray& array, const Type& type);
-  int64_t RowOfItem(int64_t item) const;
   int64_t FirstOfIndex(int64_t index) const;
+  Status OfChild(const Status& status, const Type& type, size_t child) const;
+  void TakeNullsOfDictionary();
   Status CheckUtf8() const;
   template <typename Offset>
   Status CheckOffsets() const;
@@ -112,6 +119,7 @@ class ColumnView {
   int64_t length_ = 0;
   int64_t offset_ = 0;
   const uint8_t* validity_ = nullptr;
+  std::shared_ptr<std::vector<uint8_t>> own_validity_;  // where a dictionary holds nulls
   bool all_null_ = false;
   Layout layout_ = Layout::kPlain;
   size_t index_bytes_ = 0;  // of a dictionary's indices, which are then the values
@@ -133,7 +141,7 @@ inline Status ColumnView::MakePart(const ArrowArray& array, const Type& type, in
     view->all_null_ = true;
     return Status::OK();
   }
-  if (array.n_buffers < 1) return Malformed("does not have the buffers of its type");
+  if (array.n_buffers < 1 || array.buffers == nullptr) return Malformed("does not have the buffers of its type");
   view->validity_ = array.null_count == 0 ? nullptr : static_cast<const uint8_t*>(array.buffers[0]);
   SFKV_RETURN_IF_ERROR(view->ReadBuffers(array, type));
   return type.cell == CellType::kUtf8 ? view->CheckUtf8() : Status::OK();
@@ -174,15 +182,16 @@ inline Status ColumnView::ReadViews(const ArrowArray& array) {
   if (length_ == 0) return Status::OK();
   if (values_ == nullptr) return Malformed("lacks its values");
   const int64_t buffer_count = array.n_buffers - 3;
-  const auto* sizes = static_cast<const int64_t*>(array.buffers[array.n_buffers - 1]);
+  const auto* sizes = static_cast<const char*>(array.buffers[array.n_buffers - 1]);
   for (int64_t i = 0; i < length_; ++i) {
     if (IsNull(i)) continue;
     const View view = Value<View>(i);
     if (view.size < 0) return Malformed("has a view of a negative length", i);
     if (view.size <= 12) continue;
-    const bool in_buffer = view.buffer >= 0 && view.buffer < buffer_count && view.offset >= 0 && sizes != nullptr &&
-                           buffers_[2 + view.buffer] != nullptr && view.offset <= sizes[view.buffer] - view.size;
-    if (!in_buffer) return Malformed("has a view of bytes that are not there", i);
+    int64_t size = 0;
+    const bool has_buffer = view.buffer >= 0 && view.buffer < buffer_count && sizes != nullptr && buffers_[2 + view.buffer] != nullptr;
+    if (has_buffer) std::memcpy(&size, sizes + view.buffer * static_cast<int64_t>(sizeof(size)), sizeof(size));
+    if (size < view.size || view.offset < 0 || view.offset > size - view.size) return Malformed("has a view of bytes that are not there", i);
   }
   return Status::OK();
 }
@@ -205,10 +214,17 @@ inline Status ColumnView::ReadDictionary(const ArrowArray& array, const Type& ty
   children_.resize(1);
   const Status status = Make(*array.dictionary, values, children_.data());
   if (!status.ok()) return Status(status.code(), status.message(), FirstOfIndex(status.row()));
+  // A negative index of fewer than 8 bytes is read as a large one, which its type does not have.
+  int64_t bound = children_[0].length();
+  if (type.index <= CellType::kInt32) bound = std::min(bound, int64_t{1} << (8 * index_bytes_ - 1));
+  bool has_nulls = false;
   for (int64_t i = 0; i < length_; ++i) {
-    // A negative index of fewer than 8 bytes is read as a large one, which a dictionary does not reach.
-    if (!IsNull(i) && (Index(i) < 0 || Index(i) >= children_[0].length())) return Malformed("has an index outside its dictionary", i);
+    if (IsNull(i)) continue;
+    const int64_t index = Index(i);
+    if (index < 0 || index >= bound) return Malformed("has an index outside its dictionary", i);
+    has_nulls |= children_[0].IsNull(index);
   }
+  if (has_nulls) TakeNullsOfDictionary();
   return Status::OK();
 }
 
@@ -220,9 +236,24 @@ inline int64_t ColumnView::FirstOfIndex(int64_t index) const {
   return -1;
 }
 
+// Makes a cell whose value is null in the dictionary null here.
+inline void ColumnView::TakeNullsOfDictionary() {
+  auto bits = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>((length_ + 7) / 8));
+  for (int64_t i = 0; i < length_; ++i) {
+    if (!IsNull(i) && !children_[0].IsNull(Index(i))) SetBit(bits->data(), i);
+  }
+  values_ += offset_ * static_cast<int64_t>(index_bytes_);  // the bits begin at the first cell
+  offset_ = 0;
+  validity_ = bits->data();
+  own_validity_ = std::move(bits);
+}
+
 inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type) {
   if (array.n_buffers != (type.cell == CellType::kList ? 2 : 1) || array.n_children != static_cast<int64_t>(type.children.size())) {
     return Malformed("does not have the buffers and children of its type");
+  }
+  for (size_t i = 0; i < type.children.size(); ++i) {
+    if (array.children == nullptr || array.children[i] == nullptr) return Malformed("lacks a child");
   }
   children_.resize(type.children.size());
   int64_t begin = offset_, length = length_;
@@ -243,18 +274,20 @@ inline Status ColumnView::ReadChildren(const ArrowArray& array, const Type& type
   }
   for (size_t i = 0; i < children_.size(); ++i) {
     const Status status = MakePart(*array.children[i], type.children[i].type, begin, length, &children_[i]);
-    if (!status.ok()) return Status(status.code(), status.message(), RowOfItem(status.row()), -1, PathOf(type, i) + status.path());
+    if (!status.ok()) return OfChild(status, type, i);
   }
   return Status::OK();
 }
 
-// Which row a child's item belongs to; -1 for none.
-inline int64_t ColumnView::RowOfItem(int64_t item) const {
-  if (item < 0 || (list_size_ == 0 && offsets_ == nullptr)) return item;  // a struct's fields are aligned with it
-  if (list_size_ != 0) return item / list_size_;
-  int64_t row = 0;
-  while (ItemBound(row) <= item) ++row;
-  return row;
+// What is wrong with a child, as an error of the row that holds the cell.
+inline Status ColumnView::OfChild(const Status& status, const Type& type, size_t child) const {
+  int64_t row = status.row();
+  if (row >= 0 && type.cell != CellType::kStruct) {
+    const int64_t item = row;
+    row = 0;
+    while (ItemBound(row) <= item) ++row;
+  }
+  return Status(status.code(), status.message(), row, -1, PathOf(type, child) + status.path());
 }
 
 // One look at all bytes is enough where they are ASCII.

@@ -97,13 +97,16 @@ class PresentRows {
 
 inline Status AddStructs(ColumnBuilder* builder, int64_t length, const PresentRows& rows, ArrayExport* made) {
   const RecordCodec codec(builder->type().children);
-  Builders fields = MakeBuilders(codec.columns(), length);
+  std::vector<std::string_view> records;
+  std::vector<int64_t> positions;
   for (int64_t i = 0; i < length; ++i) {
     if (!rows.Has(i)) continue;
-    const std::string_view bytes = builder->BytesAt(i);
-    if (!codec.IsRow(bytes)) return UnreadableCell();
-    for (size_t c = 0; c < fields.size(); ++c) codec.ParseColumn(c, &bytes, &i, 1, &fields[c]);
+    records.push_back(builder->BytesAt(i));
+    positions.push_back(i);
+    if (!codec.IsRow(records.back())) return UnreadableCell();  // before room is made
   }
+  Builders fields = MakeBuilders(codec.columns(), length);
+  for (size_t c = 0; c < fields.size(); ++c) codec.ParseColumn(c, records.data(), positions.data(), records.size(), &fields[c]);
   for (ColumnBuilder& field : fields) SFKV_RETURN_IF_ERROR(AddChild(&field, length, rows.validity(), made));
   return Status::OK();
 }
@@ -140,20 +143,23 @@ inline Status AddLists(ColumnBuilder* builder, int64_t length, const PresentRows
 inline Status AddFixedLists(ColumnBuilder* builder, int64_t length, const PresentRows& rows, ArrayExport* made) {
   const int64_t size = builder->type().list_size;
   const RecordCodec codec(builder->type().children);
+  for (int64_t i = 0; i < length; ++i) {
+    if (rows.Has(i) && !codec.CanHoldItems(builder->BytesAt(i).size(), static_cast<size_t>(size))) return UnreadableCell();
+  }
   ColumnBuilder items(codec.columns()[0], length * size);
   for (int64_t i = 0; i < length; ++i) {
     if (rows.Has(i) && !codec.ParseItems(builder->BytesAt(i), static_cast<size_t>(size), i * size, &items)) return UnreadableCell();
   }
-  // Items of a list that is not there are no cells, so that nobody may read them.
+  // The items of a list that is null are absent too: no bytes are there to be read.
   ValidityBuilder present;
-  const bool skips = rows.validity() != nullptr && codec.columns()[0].type.is_nested();
-  if (skips) {
+  const bool some_absent = rows.validity() != nullptr && codec.columns()[0].type.is_nested();
+  if (some_absent) {
     present.Begin(items.length());
-    for (int64_t i = 0; i < items.length(); ++i) {
-      if (rows.Has(i / size)) present.Set(i);
+    for (int64_t item = 0; item < items.length(); ++item) {
+      if (rows.Has(item / size)) present.Set(item);
     }
   }
-  return AddChild(&items, items.length(), skips ? &present : nullptr, made);
+  return AddChild(&items, items.length(), some_absent ? &present : nullptr, made);
 }
 
 }  // namespace internal

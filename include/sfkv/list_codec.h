@@ -94,7 +94,9 @@ Status BuildLists(int64_t count, const ValueCodec& codec, ListOf&& list_of, Arro
   int64_t elements = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t more = CountElements(list_of(i));
-    if (more < 0) return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
+    // Elements that are too short for rows are found before room is made for those.
+    const bool can_be = more >= 0 && static_cast<size_t>(more) * codec.least_bytes() <= list_of(i).size();
+    if (!can_be) return Status(Code::kCorruption, "Corruption: a stored list does not have the form of one: restore the store from a snapshot", i);
     elements += more;
   }
   SFKV_RETURN_IF_ERROR(ListOffsets::CheckCount(elements, Layout::kPlain));

@@ -11,9 +11,8 @@
 
 namespace sfkv {
 
-// Limits that FORMAT.md states; beyond them a write is refused.
+// Limits that FORMAT.md states, beside kMaxValueBytes; beyond them a write is refused.
 constexpr size_t kMaxKeyRowBytes = 65535;
-constexpr size_t kMaxValueBytes = size_t{256} << 20;
 constexpr size_t kMaxColumns = 1024;
 
 using Columns = std::vector<ColumnView>;
@@ -31,12 +30,14 @@ inline Status ReadArrow(const ArrowArray& array, const Type& given, const std::v
     *rows = (*columns)[0];
     return status.ok() ? status : within(status, 0);
   }
-  if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || !HasCells(array)) {
+  if (array.n_children != static_cast<int64_t>(schema.size()) || array.n_buffers != 1 || array.buffers == nullptr ||
+      array.children == nullptr || !HasCells(array)) {
     return Status(Code::kSchema, "the struct array does not have the schema's columns");
   }
   for (size_t i = 0; i < schema.size(); ++i) {
     size_t c = 0;
     while (given.children[c].name != schema[i].name) ++c;
+    if (array.children[c] == nullptr) return Status(Code::kSchema, "the struct array lacks a column", -1, static_cast<int>(i));
     const Status status = ColumnView::MakePart(*array.children[c], given.children[c].type, array.offset, array.length, &(*columns)[i]);
     if (!status.ok()) return within(status, i);
   }
@@ -50,7 +51,11 @@ inline bool CanReadAs(const Type& given, const std::vector<Column>& schema, bool
   if (given.cell != CellType::kStruct || given.index != CellType::kNull || given.children.size() != schema.size()) return false;
   for (const Column& column : schema) {
     size_t found = 0;
-    for (const Column& child : given.children) found += child.name == column.name && CanRead(child.type, column.type);
+    for (const Column& child : given.children) {
+      if (child.name != column.name) continue;
+      if (!CanRead(child.type, column.type)) return false;
+      ++found;
+    }
     if (found != 1) return false;
   }
   return true;

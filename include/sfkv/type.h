@@ -18,6 +18,8 @@ namespace sfkv {
 
 // A type may hold types, which may hold types, ... so deep, itself counted. States' are one less: a list state's lists hold them.
 constexpr int kMaxTypeDepth = 17;
+// A value is at most so long, and no type is accepted that has no shorter ones.
+constexpr size_t kMaxValueBytes = size_t{256} << 20;
 
 // How a cell's bytes are to be understood. Several Arrow types share one: a timestamp is an int64, a date32 an int32.
 enum class CellType : uint8_t {
@@ -127,16 +129,28 @@ inline bool ParseSizedFormat(std::string_view format, Type* type) {
   type->cell = CellType::kDecimal;
   type->width = 16;
   // precision,scale[,bits]; the scale may be negative
-  const size_t comma = format.rfind(',');
-  if (comma == 0 || comma == std::string_view::npos) return comma == 0;
-  if (format.substr(comma) == ",256") {
+  if (format.substr(0, 1) != ",") return false;
+  format.remove_prefix(format.substr(1, 1) == "-" ? 2 : 1);
+  if (TakeNumber(&format) < 0) return false;
+  if (format == ",256") {
     type->width = 32;
-  } else if (format.substr(comma) == ",128") {
+  } else if (format == ",128") {
     type->meaning.resize(type->meaning.size() - 4);  // may be left out
-  } else {
+  } else if (!format.empty()) {
     return false;
   }
-  return true;
+  return number > 0 && number <= (type->width == 32 ? 76 : 38);
+}
+
+// Bytes that a cell takes in Arrow's memory even if it is null; at least one.
+inline size_t SlotBytes(const Type& type) {
+  size_t bytes = type.width;
+  if (type.cell == CellType::kStruct) {
+    for (const Column& field : type.children) bytes += SlotBytes(field.type);
+  } else if (type.cell == CellType::kFixedList) {
+    bytes = static_cast<size_t>(type.list_size) * SlotBytes(type.children[0].type);
+  }
+  return bytes == 0 ? 1 : bytes;
 }
 
 inline bool ParseFormat(std::string_view format, Type* type) {
@@ -162,7 +176,6 @@ inline bool ParseFormat(std::string_view format, Type* type) {
 
 // Producers of Arrow's maps call what is in their entries as they like.
 inline void NameEntries(Type* entries) {
-  if (entries->cell != CellType::kStruct || entries->children.size() != 2) return;
   entries->children[0].name = "key";
   entries->children[1].name = "value";
 }
@@ -176,23 +189,30 @@ inline bool ParseType(const ArrowSchema& schema, Type* type, int depth = 1) {
   if (schema.dictionary != nullptr) {
     Type index;
     if (!internal::ParseFormat(schema.format, &index) || index.cell < CellType::kInt8 || index.cell > CellType::kUInt64) return false;
-    if (!ParseType(*schema.dictionary, type, depth) || type->index != CellType::kNull) return false;
+    if (schema.dictionary->dictionary != nullptr) return false;
+    if (!ParseType(*schema.dictionary, type, depth)) return false;
     type->index = index.cell;
     return true;
   }
   if (!internal::ParseFormat(schema.format, type)) return false;
-  if (!type->is_nested()) return schema.n_children == 0;
+  if (!type->is_nested()) return schema.n_children == 0 && type->width <= kMaxValueBytes;
   if (type->cell == CellType::kStruct ? schema.n_children < 0 : schema.n_children != 1) return false;
+  if (schema.n_children != 0 && schema.children == nullptr) return false;
   type->children.resize(static_cast<size_t>(schema.n_children));
   for (size_t i = 0; i < type->children.size(); ++i) {
+    if (schema.children[i] == nullptr) return false;
     const ArrowSchema& child = *schema.children[i];
     Column& column = type->children[i];
     if (!ParseType(child, &column.type, depth + 1)) return false;
     column.name = child.name == nullptr ? "" : child.name;
     column.nullable = (child.flags & kArrowNullable) != 0;
   }
-  if (type->meaning == "+m") internal::NameEntries(&type->children[0].type);
-  return true;
+  if (type->meaning == "+m") {
+    const Type& entry = type->children[0].type;
+    if (entry.cell != CellType::kStruct || entry.index != CellType::kNull || entry.children.size() != 2) return false;
+    internal::NameEntries(&type->children[0].type);
+  }
+  return internal::SlotBytes(*type) <= kMaxValueBytes;
 }
 
 // How errors name a child of a type: ".field" or ".item"; not at all for a map's entries, of which ".key" and ".value" tell enough.

@@ -7,6 +7,8 @@
 // column's default, or as null. FORMAT.md section 4. Not thread-safe; no state but the schema.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "sfkv/finish.h"
@@ -30,6 +32,8 @@ class ValueCodec {
 
   const Schema& columns() const { return columns_; }
   bool is_record() const { return is_record_; }
+  // No row is shorter, of whatever version.
+  size_t least_bytes() const { return least_bytes_; }
   // How rows are written: by the version of today.
   const RecordCodec& record() const { return versions_.back().record; }
 
@@ -95,6 +99,7 @@ class ValueCodec {
       while (stored >= 0 && schema[static_cast<size_t>(stored)].name != column.name) --stored;
       version.stored.push_back(stored);
     }
+    least_bytes_ = std::min(least_bytes_, version.record.head_bytes());
     versions_.push_back(std::move(version));
   }
 
@@ -120,6 +125,7 @@ class ValueCodec {
   Schema columns_;
   bool is_record_ = false;
   Defaults defaults_;
+  size_t least_bytes_ = std::numeric_limits<size_t>::max();
   std::vector<Version> versions_;
 };
 
@@ -137,7 +143,7 @@ inline Status FinishValues(const ValueCodec& codec, Builders* builders, const st
 // Refuses nulls where the schema has none, and values that are too long; rows that "absent" says are null are passed over.
 inline Status CheckValues(const ValueCodec& codec, const Columns& values, const ColumnView* absent) {
   SFKV_RETURN_IF_ERROR(CheckNulls(values, codec.columns(), absent));
-  if (codec.record().is_fixed()) return Status::OK();
+  if (codec.record().is_fixed() && codec.record().head_bytes() <= kMaxValueBytes) return Status::OK();
   for (int64_t i = 0; i < values[0].length(); ++i) {
     if (absent != nullptr && absent->IsNull(i)) continue;
     const size_t bytes = codec.RowBytes(values, i);

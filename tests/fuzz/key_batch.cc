@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "arrays.h"
 #include "model.h"
 #include "sfkv/key_batch.h"
 #include "sfkv/row_set.h"
@@ -29,7 +30,11 @@ std::vector<Row> TakeBatch(Input* input, const std::vector<Column>& schema, size
     rows.push_back(few[(mixed >> 16) % few.size()]);
     for (size_t c = 0; counts && c < schema.size(); ++c) {
       Cell* cell = &rows.back()[c];
-      if (cell->is_null || schema[c].type == CellType::kBool || cell->bytes.empty()) continue;
+      if (cell->is_null || schema[c].type.cell == CellType::kBool || cell->bytes.empty()) continue;
+      if (schema[c].type.cell == CellType::kUtf8) {
+        cell->bytes.push_back(static_cast<char>((mixed >> 24) / step % 128));
+        continue;
+      }
       cell->bytes.back() = static_cast<char>(cell->bytes.back() + static_cast<char>((mixed >> 24) / step));
     }
   }
@@ -37,7 +42,7 @@ std::vector<Row> TakeBatch(Input* input, const std::vector<Column>& schema, size
 }
 
 bool MayHashAsJava(const Schema& schema) {
-  const CellType type = schema.columns[0].type;
+  const CellType type = schema.columns[0].type.cell;
   return !schema.is_record && (type == CellType::kInt32 || type == CellType::kInt64 || type == CellType::kUtf8);
 }
 
@@ -46,9 +51,9 @@ int GroupOf(const Row& row, const Schema& schema, const KeyCodec& codec, int max
   int32_t hash = 0;
   if (codec.hash_kind() == HashKind::kMurmur) {
     hash = MurmurHash(bytes.data(), bytes.size());
-  } else if (schema.columns[0].type == CellType::kInt32) {
+  } else if (schema.columns[0].type.cell == CellType::kInt32) {
     hash = JavaHash(NumberOf<int32_t>(row[0]));
-  } else if (schema.columns[0].type == CellType::kInt64) {
+  } else if (schema.columns[0].type.cell == CellType::kInt64) {
     hash = JavaHash(NumberOf<int64_t>(row[0]));
   } else {
     hash = JavaHash(row[0].bytes.data(), row[0].bytes.size());
@@ -59,7 +64,8 @@ int GroupOf(const Row& row, const Schema& schema, const KeyCodec& codec, int max
 void CheckGroups(const KeyCodec& codec, const Columns& columns, int max_parallelism, const std::vector<int>& groups) {
   OwnedArray array;
   FUZZ_EXPECT(ComputeKeyGroups(codec, columns, max_parallelism, array.get()).ok());
-  const std::vector<Row> found = RowsOf(*array.get(), {{CellType::kInt32, false}}, false);
+  TestSchema int32("i");
+  const std::vector<Row> found = RowsOf(*array.get(), {{"", TypeOf(&int32), false}}, false);
   FUZZ_EXPECT(found.size() == groups.size());
   for (size_t i = 0; i < groups.size(); ++i) FUZZ_EXPECT(NumberOf<int32_t>(found[i][0]) == groups[i]);
 }
@@ -108,10 +114,10 @@ struct Setting {
 
 Setting TakeSetting(Input* input) {
   Setting setting;
-  setting.schema = TakeSchema(input);
+  setting.schema = TakeKeySchema(input);
   const uint8_t chosen = input->Byte();
   setting.has_user_keys = chosen % 4 == 0;
-  if (setting.has_user_keys) setting.user_schema = TakeSchema(input);
+  if (setting.has_user_keys) setting.user_schema = TakeKeySchema(input);
   const bool java = (chosen & 4) != 0 && MayHashAsJava(setting.schema);
   setting.codec = KeyCodec(setting.schema.columns, setting.schema.is_record, java ? HashKind::kJava : HashKind::kMurmur);
   setting.user_codec = KeyCodec(setting.user_schema.columns, setting.user_schema.is_record, HashKind::kMurmur);
@@ -129,7 +135,7 @@ void CheckBatch(const Setting& setting, Input* input, KeyBatch* batch) {
   const std::vector<Row> rows = TakeBatch(input, setting.schema.columns, count);
   const std::vector<Row> user_rows = TakeBatch(input, setting.user_schema.columns, setting.has_user_keys ? rows.size() : 0);
   if (setting.has_user_keys && user_rows.size() != rows.size()) return;
-  const TestColumns columns(rows, setting.schema, input->Below(4));
+  const TestColumns columns(rows, setting.schema, input);
 
   std::vector<std::string> keys;
   std::vector<int> groups;

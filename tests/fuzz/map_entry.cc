@@ -4,6 +4,7 @@
 //   The bytes behind an encoded key's header are split into key and user key in one way only; what is split, joined again, is the same.
 //   PrefixBound() is where the keys that begin with a prefix end: no key with it lies at or beyond, none without it in between.
 #include "model.h"
+#include "sfkv/finish.h"
 #include "sfkv/key_codec.h"
 #include "sfkv/map_codec.h"
 
@@ -23,7 +24,7 @@ void ReadValue(Input* input) {
 }
 
 bool Split(const KeyCodec& keys, const KeyCodec& user_keys, std::string_view bytes, Row* row, Row* user_row) {
-  std::vector<ColumnBuilder> builders = MakeBuilders(keys.columns(), 1), user_builders = MakeBuilders(user_keys.columns(), 1);
+  Builders builders = MakeBuilders(keys.columns(), 1), user_builders = MakeBuilders(user_keys.columns(), 1);
   const auto rest = keys.ParseFront(bytes, 0, &builders);
   if (!rest) return false;
   const auto end = user_keys.ParseFront(*rest, 0, &user_builders);
@@ -37,7 +38,7 @@ bool Split(const KeyCodec& keys, const KeyCodec& user_keys, std::string_view byt
 }
 
 void ReadKey(Input* input) {
-  const Schema schema = TakeSchema(input), user_schema = TakeSchema(input);
+  const Schema schema = TakeKeySchema(input), user_schema = TakeKeySchema(input);
   const KeyCodec keys(schema.columns, schema.is_record, HashKind::kMurmur);
   const KeyCodec user_keys(user_schema.columns, user_schema.is_record, HashKind::kMurmur);
   Row row, user_row;

@@ -1,9 +1,10 @@
-// The write batch (write_batch.h): any run of puts, deletes, merges and deletes of ranges.
+// The write batch (write_batch.h): any run of puts, deletes, merges and deletes of ranges; and whole columns of values (row_block.h).
 //
 //   Its bytes, read by the grammar at the top of the header, are these records and nothing else; count() and bytes() say how many
-//   and how long. After Take() it is empty and can be filled anew.
+//   and how long. After Take() it is empty and can be filled anew. Rows that go through a block are the columns' rows, each once.
+#include "arrays.h"
 #include "model.h"
-#include "sfkv/write_batch.h"
+#include "sfkv/row_block.h"
 
 namespace sfkv::fuzz {
 namespace {
@@ -17,7 +18,7 @@ struct Record {
 };
 
 // Mostly short, at times of a length that takes two or three bytes to tell.
-std::string TakeText(Input* input, size_t least) {
+std::string TakePart(Input* input, size_t least) {
   const uint8_t chosen = input->Byte();
   std::string text = input->Bytes(chosen % 32);
   if (chosen >= 250) text.append(static_cast<size_t>(100 + chosen % 60), 'k');
@@ -56,24 +57,19 @@ std::vector<Record> Read(std::string_view bytes) {
     records.push_back({tag[0], TakeCounted(&bytes), {}});
     if (tag[0] != 0) records.back().value = TakeCounted(&bytes);
   }
-  FUZZ_EXPECT(NumberOf<uint32_t>({false, head.substr(8)}) == records.size());
+  FUZZ_EXPECT(NumberOf<uint32_t>({false, head.substr(8), {}}) == records.size());
   return records;
 }
 
-}  // namespace
-}  // namespace sfkv::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace sfkv::fuzz;
-  Input input(data, size);
-  sfkv::WriteBatch batch(input.Below(200));
+void WriteAnything(Input* input) {
+  WriteBatch batch(input->Below(200));
   do {
     std::vector<Record> records;
-    while (!input.empty()) {
-      const uint8_t chosen = input.Byte();
+    while (!input->empty()) {
+      const uint8_t chosen = input->Byte();
       if (chosen == 255) break;
-      Record record{"\0\1\2\x0f"[chosen % 4], TakeText(&input, 1), {}};
-      if (record.tag != 0) record.value = TakeText(&input, 0);
+      Record record{"\0\1\2\x0f"[chosen % 4], TakePart(input, 1), {}};
+      if (record.tag != 0) record.value = TakePart(input, 0);
       Append(record, (chosen & 4) != 0, &batch);
       records.push_back(record);
       FUZZ_EXPECT(batch.count() == records.size());
@@ -83,6 +79,34 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     FUZZ_EXPECT(taken.view().size() == bytes);
     FUZZ_EXPECT(Read(taken.view()) == records);
     FUZZ_EXPECT(batch.count() == 0 && batch.bytes() == 12);
-  } while (!input.empty());
+  } while (!input->empty());
+}
+
+// The rows of columns, over and over, so that blocks are filled.
+void WriteBlocks(Input* input) {
+  const Schema schema = TakeSchema(input);
+  const ValueCodec codec(schema.columns, schema.is_record);
+  const size_t times = 1 + input->Below(20);
+  const std::vector<Row> rows = TakeRows(input, schema.columns, 20);
+  const TestColumns columns(rows, schema, input);
+  RowBlock block(codec, columns.get());
+  WriteBatch batch;
+  std::vector<Record> records;
+  for (size_t i = 0; i < times * rows.size(); ++i) {
+    records.push_back({1, std::to_string(i * i), ValueRowOf(rows[i % rows.size()], schema)});
+    block.Add(records.back().key, static_cast<int64_t>(i % rows.size()), &batch);
+    if (block.is_full()) block.Encode(&batch);
+  }
+  block.Encode(&batch);
+  FUZZ_EXPECT(Read(ExactBytes(batch.Take()).view()) == records);
+}
+
+}  // namespace
+}  // namespace sfkv::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sfkv::fuzz;
+  Input input(data, size);
+  input.Below(4) == 1 ? WriteBlocks(&input) : WriteAnything(&input);
   return 0;
 }
