@@ -96,7 +96,7 @@ class Floor {
   Status Scan(uint64_t* sum) { return ScanGroups("", sum); }
   Status ScanBelow(int64_t moment, uint64_t* sum) {
     std::string upper(8, '\0');
-    EncodeOrdered(upper.data(), moment);
+    EncodeNumber(moment, upper.data());
     return ScanGroups(upper, sum);
   }
 
@@ -153,11 +153,13 @@ class Floor {
     std::vector<std::string> bounds;
   };
 
+  static void EncodeNumber(int64_t number, char* at) { EncodeOrderedCell(Type(), reinterpret_cast<const char*>(&number), at); }
+
   static std::string EncodeKey(int64_t key, const int64_t* user_key) {
     std::string encoded(kKeyHeaderBytes + 8 + (user_key == nullptr ? 0 : 8), '\0');
     EncodeKeyHeader(encoded.data(), KeyGroupOf(JavaHash(key), 128), 0);
-    EncodeOrderedCell(Type(), reinterpret_cast<const char*>(&key), encoded.data() + kKeyHeaderBytes);
-    if (user_key != nullptr) EncodeOrderedCell(Type(), reinterpret_cast<const char*>(user_key), encoded.data() + kKeyHeaderBytes + 8);
+    EncodeNumber(key, encoded.data() + kKeyHeaderBytes);
+    if (user_key != nullptr) EncodeNumber(*user_key, encoded.data() + kKeyHeaderBytes + 8);
     return encoded;
   }
 
@@ -165,8 +167,8 @@ class Floor {
   static std::string EncodeTableKey(int64_t moment, int64_t key) {
     std::string encoded(kKeyHeaderBytes + 16, '\0');
     EncodeKeyHeader(encoded.data(), KeyGroupOf(JavaHash(key), 128), 0);
-    EncodeOrdered(encoded.data() + kKeyHeaderBytes, moment);
-    EncodeOrdered(encoded.data() + kKeyHeaderBytes + 8, key);
+    EncodeNumber(moment, encoded.data() + kKeyHeaderBytes);
+    EncodeNumber(key, encoded.data() + kKeyHeaderBytes + 8);
     return encoded;
   }
 
@@ -184,8 +186,8 @@ class Floor {
       for (iterator->Seek(header); iterator->Valid(); iterator->Next()) {
         const char* row = iterator->key().data() + kKeyHeaderBytes;
         int64_t cells[2];
-        DecodeOrdered(CellType::kInt64, row, reinterpret_cast<char*>(&cells[0]));
-        DecodeOrdered(CellType::kInt64, row + 8, reinterpret_cast<char*>(&cells[1]));
+        DecodeOrdered(Type(), row, reinterpret_cast<char*>(&cells[0]));
+        DecodeOrdered(Type(), row + 8, reinterpret_cast<char*>(&cells[1]));
         *sum += static_cast<uint64_t>(cells[0]) + static_cast<uint64_t>(cells[1]);
         Touch(iterator->value(), sum);
       }

@@ -37,6 +37,15 @@ inline void LetForkedChildrenExit() {
 #endif
 }
 
+// Lets forks wait until that timer's thread does not hold its lock, which a child would find locked for ever. The timer is no part of
+// the engine's interface: what it begins with is a pointer to its clock, and then its lock. To be called before a database is opened.
+inline void HoldTimerInForks() {
+#if ROCKSDB_MAJOR < 9
+  if (&sfkv_engine_timer == nullptr || internal::engine_lock.load() != nullptr) return;
+  internal::engine_lock.store(reinterpret_cast<pthread_mutex_t*>(static_cast<char*>(sfkv_engine_timer()) + sizeof(void*)));
+#endif
+}
+
 class BackgroundEnv : public rocksdb::EnvWrapper {
  public:
   // The one of this process. Not freed: databases use it until the process ends.

@@ -25,11 +25,26 @@ namespace sfkv {
 namespace internal {
 inline std::atomic<uint64_t> fork_count{0};
 inline std::shared_mutex fork_gate;
-inline const int fork_hook = pthread_atfork([] { fork_gate.lock(); }, [] { fork_gate.unlock(); },
-                                            [] {
-                                              new (&fork_gate) std::shared_mutex;  // the child's thread has another id: it could not unlock
-                                              fork_count.fetch_add(1, std::memory_order_relaxed);
-                                            });
+// A lock of the engine's that its own threads take, whatever sfkv does; null if there is none. Set once, when a store is opened.
+inline std::atomic<pthread_mutex_t*> engine_lock{nullptr};
+
+inline void LockForFork() {
+  fork_gate.lock();
+  if (pthread_mutex_t* lock = engine_lock.load()) pthread_mutex_lock(lock);
+}
+inline void UnlockEngine() {
+  if (pthread_mutex_t* lock = engine_lock.load()) pthread_mutex_unlock(lock);
+}
+inline void UnlockInParent() {
+  UnlockEngine();
+  fork_gate.unlock();
+}
+inline void UnlockInChild() {
+  UnlockEngine();
+  new (&fork_gate) std::shared_mutex;  // the child's thread has another id: it could not unlock
+  fork_count.fetch_add(1, std::memory_order_relaxed);
+}
+inline const int fork_hook = pthread_atfork(LockForFork, UnlockInParent, UnlockInChild);
 }  // namespace internal
 
 // While one lives, forks wait: for work that holds locks of the engine's own, which a child would inherit for ever.

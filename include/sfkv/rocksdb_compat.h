@@ -26,7 +26,8 @@
 
 #include "sfkv/status.h"
 
-// Two functions of the engine that its headers do not declare. Weak: an engine without them answers "unknown" or "no".
+// Functions of the engine that its headers do not declare. Weak: an engine without them answers "unknown" or "no".
+extern "C" void* sfkv_engine_timer() __asm__("_ZN7rocksdb21PeriodicTaskScheduler7DefaultEv") __attribute__((weak));
 extern "C" void sfkv_engine_sync_point() __asm__("_ZN7rocksdb9SyncPoint11GetInstanceEv") __attribute__((weak));
 namespace ROCKSDB_NAMESPACE::crc32c {
 __attribute__((weak)) std::string IsFastCrc32Supported();

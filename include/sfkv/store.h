@@ -17,6 +17,7 @@ class Store : public Rows, private Counted<Store> {
     const std::string& path = options.path;
     if (slot->InChild()) return Status(Code::kForked, "this slot was made by the parent process: make one in the child");
     const HoldForks hold_forks;
+    HoldTimerInForks();
     rocksdb::Options engine = MakeOptions(*slot);
     SFKV_RETURN_IF_ERROR(ChangeOptions(options.engine_options, &engine));
     auto flushes = std::make_shared<FlushWatch>();
