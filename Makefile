@@ -20,7 +20,8 @@ test-all:  ## all of it, unattended, about two hours: both engines, slow tests, 
 	$(MAKE) engine
 	SFKV_ENGINE=tuned $(MAKE) test slow
 	SFKV_ENGINE=tuned $(MAKE) bench ARGS="--rounds 3"
-	$(MAKE) docs asan valgrind fuzz
+	$(MAKE) docs valgrind
+	$(MAKE) -j 2 asan fuzz
 
 slow: build  ## the slow tests: each I/O call fails, 200 times kill -9, many random operations
 	$(PYTHON) -m pytest -m slow

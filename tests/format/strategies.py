@@ -1,4 +1,4 @@
-"""Hypothesis strategies: types that sfkv has, plain values of them (as decoder.py has them), and arrays of those in every layout."""
+"""Hypothesis strategies: types that sfkv has, plain values of them (decoder.py), and arrays in every layout."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _present_values(arrow: pa.DataType) -> st.SearchStrategy[Any]:
 
 @st.composite
 def arrays(draw: st.DrawFn, plain: list[Any], arrow: pa.DataType) -> pa.Array:
-    """The plain values in some layout of Arrow: sliced, with something under the nulls, dictionaries, views, offsets of 64 bits."""
+    """The plain values in some layout of Arrow: sliced, something under the nulls, dictionaries, views, large."""
     rng = draw(st.randoms(use_true_random=False))
     is_simple = draw(st.booleans())
 

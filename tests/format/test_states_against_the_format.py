@@ -19,7 +19,10 @@ types = pa.types
 KEYS = [0, 1, -1, 2**31 - 1, 7, 8]
 
 
-def opened(path: Any, key: Any = pa.int32()) -> sfkv.KeyedStateBackend:
+KEY = pa.int32()
+
+
+def opened(path: Any, key: Any = KEY) -> sfkv.KeyedStateBackend:
     return sfkv.open(path, key=key, max_parallelism=128)
 
 

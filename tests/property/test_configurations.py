@@ -73,10 +73,13 @@ def test_single_reads_are_right_where_not_all_files_are_open(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("configuration", ALL, ids=lambda configuration: configuration.name)
 @pytest.mark.parametrize("name", KINDS)
-def test_answers_are_the_models_for_every_kind_of_key_and_any_seed(tmp_path, name, configuration):
-    check(name, random.randrange(10**9), 1500, configuration, tmp_path)
+def test_answers_are_the_models_for_every_kind_of_key_and_any_seed(tmp_path, name):
+    """Under a quarter of the configurations, others each time: all of them take most of an hour."""
+    for configuration in random.sample(ALL, len(ALL) // 4):
+        folder = tmp_path / configuration.name.replace("/", "-")
+        folder.mkdir()
+        check(name, random.randrange(10**9), 1500, configuration, folder)
 
 
 def test_the_operations_are_of_all_sorts():
