@@ -6,6 +6,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.string cimport string
+from libcpp.vector cimport vector
 
 import os
 
@@ -25,7 +26,7 @@ cdef extern from "floor.h" namespace "sfkv" nogil:
         CFloor(size_t memory_bytes) except +
         CStatus Open(const string& path, const string& changes) except +
         CStatus Prepare(CTableKind kind, const int64_t* keys, const int64_t* user_keys, const int64_t* values,
-                        size_t count, size_t batch) except +
+                        const vector[string]& records, size_t count, size_t batch) except +
         CStatus GetMany(uint64_t* sum) except +
         CStatus PutMany() except +
         CStatus MergeMany() except +
@@ -56,13 +57,15 @@ cdef class Floor:
             raise OSError(status.message().decode())
         return 0
 
-    def prepare(self, str kind, const int64_t[::1] keys, const int64_t[::1] user_keys, const int64_t[::1] values, size_t batch):
+    def prepare(self, str kind, const int64_t[::1] keys, const int64_t[::1] user_keys, const int64_t[::1] values, size_t batch,
+                list records=None):
         """The rows that the calls below work on: columns of keys, user keys (moments of tables; else None) and values."""
-        kinds = {"value": CTableKind.kValue, "table": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
+        kinds = {"value": CTableKind.kValue, "record": CTableKind.kValue, "table": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
         cdef const int64_t* first_user_key = NULL
+        cdef vector[string] rows = records or []
         if user_keys is not None:
             first_user_key = &user_keys[0]
-        self.done(deref(self.c_floor).Prepare(kinds[kind], &keys[0], first_user_key, &values[0], keys.shape[0], batch))
+        self.done(deref(self.c_floor).Prepare(kinds[kind], &keys[0], first_user_key, &values[0], rows, keys.shape[0], batch))
 
     def get_many(self):
         self.done(deref(self.c_floor).GetMany(&self.c_sum))

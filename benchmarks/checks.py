@@ -14,7 +14,7 @@ from workload import OPERATIONS, Rows, Workload
 CHECKED_ROWS = 1000
 
 # What reads back what an operation wrote.
-READ_BACK = {"value": "value_get_many", "map": "map_get", "list": "list_get_many"}
+READ_BACK = {"value": "value_get_many", "record": "record_get_many", "map": "map_get", "list": "list_get_many"}
 
 
 def check(system: Any, workload: Workload) -> None:
@@ -58,7 +58,9 @@ def ask(system: Any, name: str, rows: Rows) -> list[Any]:
     operation = OPERATIONS[name]
     call = getattr(system, name)
     if operation.many:
-        return system.plain(operation, call(*(system.convert(column) for column in rows.columns(operation))))
+        columns = zip(operation.columns, rows.columns(operation), strict=True)
+        converted = [system.convert_values(column) if name == "values" else system.convert(column) for name, column in columns]
+        return system.plain(operation, call(*converted))
     singles = zip(*(column.tolist() for column in rows.columns(operation)), strict=True)
     return [system.plain(operation, call(*row)) for row in singles]
 

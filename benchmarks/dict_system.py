@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from workload import Operation, Workload
+from workload import Operation, Workload, record_columns
 
 
 class DictSystem:
@@ -17,6 +18,7 @@ class DictSystem:
     def __init__(self) -> None:
         self.rows: dict[Any, Any] = {}
         self.watermark = 0
+        self.of_records = False
         self.value_get = self.rows.get
         self.value_put = self.rows.__setitem__
 
@@ -77,24 +79,36 @@ class DictSystem:
         if kept is not None:
             kept.extend(found)
 
+    record_get_many = value_get_many
+    record_put_many = value_put_many
+
     def convert(self, column: np.ndarray) -> list[int]:
         return column.tolist()
 
+    def convert_values(self, values: np.ndarray) -> list[Any]:
+        return values.tolist() if not self.of_records else self.records_of(values)
+
+    @staticmethod
+    def records_of(values: np.ndarray) -> list[dict[str, Any]]:
+        """Records as dicts."""
+        return pa.Table.from_pydict(record_columns(values)).to_pylist()
+
     def plain(self, operation: Operation, answer: Any) -> Any:
-        return answer
+        return [record and record["number"] for record in answer] if self.of_records and answer is not None else answer
 
     def fill(self, workload: Workload) -> None:
         kind = workload.operation.kind
+        self.of_records = kind == "record"
         if kind == "table":
             self.watermark = workload.watermark
             for rows in workload.stored():
                 keys = zip(rows.user_keys.tolist(), rows.keys.tolist(), strict=True)
                 self.rows.update(zip(keys, rows.values.tolist(), strict=True))
             return
-        write = getattr(self, {"value": "value_put_many", "map": "map_put_many", "list": "list_add_many"}[kind])
+        write = getattr(self, {"map": "map_put_many", "list": "list_add_many"}.get(kind, "value_put_many"))
         for rows in workload.stored():
-            columns = (rows.keys, rows.user_keys, rows.values) if kind == "map" else (rows.keys, rows.values)
-            write(*(column.tolist() for column in columns))
+            keys, values = rows.keys.tolist(), self.convert_values(rows.values)
+            write(keys, rows.user_keys.tolist(), values) if kind == "map" else write(keys, values)
 
     def settle(self, workload: Workload) -> None:
         pass

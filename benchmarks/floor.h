@@ -26,8 +26,9 @@ class Floor {
   }
 
   // Encodes batches of rows as sfkv does; "user_keys" may be null. In each batch rows are sorted and of several for one key the
-  // last counts, of a list all. A batch of 0 keeps single rows as they come.
-  Status Prepare(TableKind kind, const int64_t* keys, const int64_t* user_keys, const int64_t* values, size_t count, size_t batch) {
+  // last counts, of a list all. A batch of 0 keeps single rows as they come. "records" are the values, if there are any, encoded already.
+  Status Prepare(TableKind kind, const int64_t* keys, const int64_t* user_keys, const int64_t* values,
+                 const std::vector<std::string>& records, size_t count, size_t batch) {
     value_head_ = kind == TableKind::kValue ? 0 : 1;
     batches_.clear();
     const bool as_they_come = batch == 0;
@@ -37,7 +38,8 @@ class Floor {
       for (size_t i = begin; i < std::min(count, begin + batch); ++i) {
         const int64_t* user_key = user_keys == nullptr ? nullptr : user_keys + i;
         const bool of_table = kind == TableKind::kValue && user_key != nullptr;
-        rows.push_back({of_table ? EncodeTableKey(*user_key, keys[i]) : EncodeKey(keys[i], user_key), EncodeValue(kind, values[i])});
+        rows.push_back({of_table ? EncodeTableKey(*user_key, keys[i]) : EncodeKey(keys[i], user_key),
+                        records.empty() ? EncodeValue(kind, values[i]) : records[i]});
       }
       if (!as_they_come) SortRows(kind, &rows);
       batches_.emplace_back(std::move(rows));

@@ -34,8 +34,8 @@ def installed(name: str) -> bool:
 
 
 def offers(name: str, operation: Operation) -> bool:
-    """Whether a system has an operation: tables are not written anew for each store of bytes."""
-    return operation.kind != "table" or name not in engines.ENGINES
+    """Whether a system has an operation: tables and records are not written anew for each store of bytes."""
+    return operation.kind not in ("table", "record") or name not in engines.ENGINES
 
 
 def make_peer(name: str, folder: Path, workload: Workload) -> Any:
@@ -160,6 +160,9 @@ class BytesSystem:
         )
 
     # --- What all systems have.
+
+    def convert_values(self, values: np.ndarray) -> np.ndarray:
+        return values
 
     def convert(self, column: np.ndarray) -> np.ndarray:
         return column

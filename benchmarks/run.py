@@ -55,7 +55,10 @@ def make_round(system: Any, workload: Workload) -> Callable[[], None]:
         return call
     if operation.many:
         parts = [part.columns(operation) for part in workload.batches()]
-        columns = [list(map(system.convert, column)) for column in zip(*parts, strict=True)]
+        columns = [
+            list(map(system.convert_values if name == "values" else system.convert, column))
+            for name, column in zip(operation.columns, zip(*parts, strict=True), strict=True)
+        ]
     else:
         columns = [column.tolist() for column in workload.asked.columns(operation)]
 

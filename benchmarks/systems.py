@@ -1,8 +1,8 @@
 """The systems of every run: sfkv, sfkv under Flink's engine options, and the floor.
 
 What they have in common, and the peers too (peers.py): ``name``; a method for each operation that they offer, named like it;
-``convert(column)``, which makes of a NumPy column what a batch of theirs is; ``plain(operation, answer)``; ``fill(workload)``;
-``settle(workload)``, which leaves the state in table files, or in the memtable; ``end_round()`` and ``close()``.
+``convert(column)`` and ``convert_values(values)``, which make of NumPy columns what batches of theirs are; ``plain(operation,
+answer)``; ``fill(workload)``; ``settle(workload)``, which leaves the state in table files, or in the memtable; ``end_round()`` and ``close()``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import pyarrow as pa
 
 import flink_options
 import sfkv
-from workload import ENTRIES_PER_KEY, FILL_ROWS, Operation, Rows, Settings, Workload
+from sfkv._rows import ValueRows
+from sfkv._types import ValueSchema
+from workload import ENTRIES_PER_KEY, FILL_ROWS, RECORD, Operation, Rows, Settings, Workload, record_columns
 
 try:
     from _floor import Floor
@@ -25,6 +27,7 @@ except ImportError:
     Floor = None  # type: ignore[assignment]
 
 
+RECORDS = ValueRows(ValueSchema.of(RECORD))
 SMALL_FILE_BYTES = 8 << 10  # the description that a store writes of itself
 
 
@@ -93,6 +96,9 @@ class SfkvSystem:
             state = self.keyed.value_state("v", int)
             calls = {"get": state.get, "put": state.put, "get_many": state.get_many, "put_many": state.put_many}
             self.value_bundle = self._bundle
+        elif self.kind == "record":
+            state = self.keyed.value_state("v", RECORD)
+            calls = {"get_many": state.get_many, "put_many": state.put_many}
         elif self.kind == "map":
             state = self.keyed.map_state("v", int, int)
             calls = {"get": state.get, "put": state.put, "items_many": state.items_many, "put_many": state.put_many}
@@ -120,9 +126,14 @@ class SfkvSystem:
     def convert(self, column: np.ndarray) -> pa.Array:
         return pa.array(column)
 
+    def convert_values(self, values: np.ndarray) -> pa.Array:
+        return pa.record_batch(record_columns(values)) if self.kind == "record" else pa.array(values)
+
     def plain(self, operation: Operation, answer: Any) -> Any:
         if not operation.many or answer is None:
             return answer
+        if operation.kind == "record":
+            return [None if record is None else record["number"] for record in answer.to_pylist()]
         return answer.to_pylist(maps_as_pydicts="strict") if operation.kind == "map" else answer.to_pylist()
 
     def fill(self, workload: Workload, first_key: int = 0) -> None:
@@ -130,10 +141,14 @@ class SfkvSystem:
             for rows in workload.stored(first_key):
                 self.state.put_many({"moment": rows.user_keys, "key": rows.keys}, rows.values)
             return
-        write = {"value": "value_put_many", "map": "map_put_many", "list": "list_add_many"}[self.kind]
-        columns = {"value": ("keys", "values"), "map": ("keys", "user_keys", "values"), "list": ("keys", "values")}[self.kind]
         for rows in workload.stored(first_key):
-            getattr(self, write)(*(pa.array(getattr(rows, column)) for column in columns))
+            keys, values = pa.array(rows.keys), self.convert_values(rows.values)
+            if self.kind == "map":
+                self.state.put_many(keys, pa.array(rows.user_keys), values)
+            elif self.kind == "list":
+                self.state.add_many(keys, values)
+            else:
+                self.state.put_many(keys, values)
 
     def settle(self, workload: Workload) -> None:
         """Into one level of files, read by a store that was opened on them; or nothing, for the memtable."""
@@ -163,7 +178,8 @@ class FloorSystem:
 
     def _prepare(self, rows: Rows, batch: int, columns: tuple[str, ...]) -> None:
         user_keys = rows.user_keys if "user_keys" in columns else None
-        self.floor.prepare(self.kind, rows.keys, user_keys, rows.values, batch)
+        records = RECORDS.rows_of(pa.record_batch(record_columns(rows.values))) if self.kind == "record" else None
+        self.floor.prepare(self.kind, rows.keys, user_keys, rows.values, batch, records)
 
     def fill(self, workload: Workload) -> None:
         columns = ("keys", "user_keys") if self.kind in ("map", "table") else ("keys",)
@@ -218,10 +234,18 @@ class FloorSystem:
         self.floor = None
 
 
+def sum_of_words(values: np.ndarray) -> int:
+    """Of the rows of records, each taken as numbers of eight bytes; what is left at their ends is not counted."""
+    rows = RECORDS.rows_of(pa.record_batch(record_columns(values)))
+    return sum(int(np.frombuffer(row, "u8", len(row) // 8).sum(dtype=object)) for row in rows)
+
+
 def sum_after(workload: Workload, rows: Rows) -> int:
     """What the floor's sum grows by when it reads these rows, after it has written them if the operation writes."""
     operation = workload.operation
     stored = workload.rows_of(rows.keys[rows.keys % 2 == 0])
+    if operation.kind == "record":
+        return sum_of_words((rows if operation.writes else stored).values)
     if operation.name == "map_items_many":
         return sum(stored.values.tolist()) + sum(stored.user_keys.tolist())
     if operation.writes:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 SEED = 20130101
 ENTRIES_PER_KEY = 10  # as in flink-benchmarks
@@ -49,6 +51,8 @@ OPERATIONS = {
         Operation("value_get_many", "value", ("keys",)),
         Operation("value_put_many", "value", ("keys", "values"), writes=True),
         Operation("value_bundle", "value", ("keys",), writes=True),
+        Operation("record_get_many", "record", ("keys",)),
+        Operation("record_put_many", "record", ("keys", "values"), writes=True),
         Operation("map_get", "map", ("keys", "user_keys")),
         Operation("map_put", "map", ("keys", "user_keys", "values"), writes=True),
         Operation("map_items_many", "map", ("keys",)),
@@ -100,6 +104,21 @@ def scramble(numbers: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((x ^ (x >> np.uint64(31))) >> np.uint64(2)).astype("i8")
+
+
+def record_columns(values: np.ndarray) -> dict[str, np.ndarray | pa.Array]:
+    """The five columns of records, in a row of about 60 bytes, that stand for numbers: the first is the number itself."""
+    text = pa.array(values).cast(pa.utf8())
+    return {
+        "number": values,
+        "share": values / 2**62,
+        "count": (values & 0x7FFFFFFF).astype("i4"),
+        "name": text,
+        "code": pc.utf8_slice_codeunits(text, 0, 12),
+    }
+
+
+RECORD = {"number": pa.int64(), "share": pa.float64(), "count": pa.int32(), "name": pa.utf8(), "code": pa.utf8()}
 
 
 def draw_numbers(draw: str, limit: int, count: int, skew: float) -> np.ndarray:

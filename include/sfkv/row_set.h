@@ -52,6 +52,8 @@ class RowList {
     ends_.push_back(bytes_.size());
   }
   size_t size() const { return ends_.size(); }
+  // All of them, with nothing between.
+  std::string_view bytes() const { return {bytes_.data(), bytes_.size()}; }
   std::string_view Get(size_t i) const {
     const size_t begin = i == 0 ? 0 : ends_[i - 1];
     return {bytes_.data() + begin, ends_[i] - begin};

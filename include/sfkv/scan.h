@@ -233,13 +233,22 @@ class Scan : public Cursor, private Counted<Scan> {
     Builders columns = MakeBuildersOf(keys_.columns(), options_.key_columns, rows);
     Builders user_columns;
     if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), rows);
-    for (int64_t i = 0; i < rows && with_keys_; ++i) {
+    const bool alike = keys_.is_fixed() && options_.kind != TableKind::kMap && KeysHaveOneLength();
+    if (alike && with_keys_ && !keys_.ParseFixedRows(key_rows_.bytes(), &columns)) return Table::Unreadable(-1);
+    for (int64_t i = 0; i < rows && with_keys_ && !alike; ++i) {
       auto rest = keys_.ParseFront(key_rows_.Get(static_cast<size_t>(i)), i, &columns);
       if (rest && with_user_keys) rest = user_keys_.ParseFront(*rest, i, &user_columns);
       if (!rest || !(rest->empty() || options_.distinct_keys)) return Table::Unreadable(-1);
     }
     SFKV_RETURN_IF_ERROR(FinishRecordOf(&columns, options_.key_columns, rows, nullptr, keys));
     return with_user_keys ? FinishRecord(&user_columns, rows, nullptr, user_keys) : Status::OK();
+  }
+
+  bool KeysHaveOneLength() const {
+    for (size_t i = 0; i < key_rows_.size(); ++i) {
+      if (key_rows_.Get(i).size() != keys_.fixed_bytes()) return false;
+    }
+    return true;
   }
 
   // The stored values as a struct array: of the values' columns, or of the one column of lists.
