@@ -1,7 +1,7 @@
 """Arrow arrays as arrays of another type, without losing anything on the way.
 
-pyarrow's cast is asked only about what holds nothing else: of nested arrays that are sliced, or have their fields in another order, it
-loses items. They are taken apart here, and put together again; which also tells where something does not fit.
+pyarrow's cast is asked only about what holds nothing else: of nested arrays that are sliced, or have their fields in another
+order, it loses items. They are taken apart here, and put together again; which also tells where something does not fit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Whatever holds a batch, as one Arrow array that the core can read: Arrow, NumPy, pandas, Polars, or a Python sequence.
 
-What has the schema's type in another layout (offsets of 64 bits, views, a dictionary) is left as it is. Conversions that lose nothing are made (int32 to int64, int to float, another unit of time), all others are refused with
-the row at which they fail. Nothing here knows stores.
+What has the schema's type in another layout (offsets of 64 bits, views, a dictionary) is left as it is. Conversions that lose
+nothing are made (int32 to int64, int to float, another unit of time), all others are refused with the row at which they fail.
+Nothing here knows stores.
 """
 
 from __future__ import annotations

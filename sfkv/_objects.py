@@ -1,7 +1,7 @@
 """Arrow's values as Python's objects, without losing anything on the way.
 
-pyarrow drops the nanoseconds of a time of day, and makes pandas' objects of moments and durations in nanoseconds where pandas is
-installed. Here they are Python's own, everywhere, or an error.
+pyarrow drops the nanoseconds of a time of day, and makes pandas' objects of moments and durations in nanoseconds where pandas
+is installed. Here they are Python's own, everywhere, or an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Python sequences as Arrow arrays of a wanted type, without losing anything on the way.
 
-pyarrow's own conversion takes 1.5 for 1, b"a" for "a", a moment with a zone for one without, and drops what a unit does not have. So
-plain values are read in the type that they have, and that is cast; nested ones are taken apart first.
+pyarrow's own conversion takes 1.5 for 1, b"a" for "a", a moment with a zone for one without, and drops what a unit does not
+have. So plain values are read in the type that they have, and that is cast; nested ones are taken apart first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class Misfit(Exception):
-    """A value that does not fit: in which row, and where in it, as ".field.item"; ``text`` says more, if there is more to say."""
+    """A value that does not fit: in which row, and where in it, as ".field.item"; ``text`` says more, if there is more."""
 
     def __init__(self, row: int, path: str = "", text: str | None = None) -> None:
         super().__init__(row, path, text)
@@ -77,6 +77,8 @@ def _check_elements(values: Sequence[Any], inferred: pa.DataType, wanted: pa.Dat
     """Finds what pyarrow takes in silence: text among bytes, times with a zone among those without, lost nanoseconds."""
     if pa.types.is_binary(inferred) and any(isinstance(value, str) for value in values):
         raise TypeError("text among bytes")
+    if pa.types.is_time(inferred) and any(getattr(value, "tzinfo", None) is not None for value in values):
+        raise TypeError("a time of day with a zone")
     if not pa.types.is_timestamp(inferred):
         return
     has_zone = getattr(wanted, "tz", None) is not None
@@ -172,36 +174,53 @@ def _items(values: Sequence[Any], item: pa.Field, take: Callable[[Any], list[Any
 
 
 def _as_items(value: Any) -> list[Any]:
-    if isinstance(value, (str, bytes, Mapping)):
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping)):
         raise TypeError(f"{type(value).__name__} is no list")
+    if not (hasattr(value, "__len__") and hasattr(value, "__getitem__")):
+        raise TypeError(f"{type(value).__name__} is no sequence")
     return list(value)
 
 
 def _lists(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
-    size = wanted.list_size if pa.types.is_fixed_size_list(wanted) else None
-    if size is None:
-        items, begins = _items(values, wanted.value_field, _as_items)
-        make = pa.LargeListArray if pa.types.is_large_list(wanted) else pa.ListArray
-        offsets = pa.array(begins, pa.int64() if make is pa.LargeListArray else pa.int32())
-        return make.from_arrays(offsets, items, mask=_absent(values) if len(values) else None)
-    for row, value in enumerate(values):
-        if value is not None and len(_as_items(value)) != size:
-            raise Misfit(row)
+    if pa.types.is_fixed_size_list(wanted):
+        return _fixed_lists(values, wanted)
+    items, begins = _items(values, wanted.value_field, _as_items)
+    make = pa.LargeListArray if pa.types.is_large_list(wanted) else pa.ListArray
+    offsets = pa.array(begins, pa.int64() if make is pa.LargeListArray else pa.int32())
+    return make.from_arrays(offsets, items, mask=_absent(values) if len(values) else None)
+
+
+def _fixed_lists(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
+    size = wanted.list_size
+
+    def take(value: Any) -> list[Any]:
+        items = _as_items(value)
+        if len(items) != size:
+            raise ValueError(f"{len(items)} items")
+        return items
+
     # A null has items too, which nobody reads.
-    items, _ = _items([[None] * size if value is None else value for value in values], wanted.value_field, _as_items)
+    filled = [[None] * size if value is None else value for value in values]
+    items, _ = _items(filled, wanted.value_field, take)
     return pa.FixedSizeListArray.from_arrays(items, size, mask=_absent(values))
 
 
 def _maps(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     """Maps from mappings, or from sequences of pairs."""
-
-    def pairs(value: Any) -> list[Any]:
-        found = list(value.items()) if isinstance(value, Mapping) else _as_items(value)
-        if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
-            raise TypeError("a map is made of pairs")
-        return found
-
-    keys, begins = _items(values, wanted.key_field, lambda value: [key for key, _ in pairs(value)])
-    items, _ = _items(values, wanted.item_field, lambda value: [item for _, item in pairs(value)])
+    parts = [None if value is None else _pairs(value, row) for row, value in enumerate(values)]
+    keys, begins = _items(parts, wanted.key_field, lambda pairs: [key for key, _ in pairs])
+    items, _ = _items(parts, wanted.item_field, lambda pairs: [item for _, item in pairs])
     offsets = pa.array(begins, pa.int32())
     return pa.MapArray.from_arrays(offsets, keys, items, mask=_absent(values) if len(values) else None)
+
+
+def _pairs(value: Any, row: int) -> list[Any]:
+    try:
+        found = list(value.items()) if isinstance(value, Mapping) else _as_items(value)
+    except _ERRORS as error:
+        raise Misfit(row) from error
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
+        raise Misfit(row)
+    if any(key is None for key, _ in found):
+        raise Misfit(row, ".key")
+    return found

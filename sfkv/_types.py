@@ -361,8 +361,8 @@ def _stored_type(arrow: pa.DataType, where: str, nullable: bool, depth: int) -> 
         if nested is not None:
             return nested
     raise SchemaError(
-        f"{where} type {arrow} is not supported: use bool, int, uint, float, decimal128 or decimal256, date, time, timestamp, duration, "
-        + "utf8, binary or fixed-size binary"
+        f"{where} type {arrow} is not supported: use bool, int, uint, float, decimal128 or decimal256, date, time, "
+        + "timestamp, duration, utf8, binary or fixed-size binary"
         + ("" if is_key else ", lists, maps and structs of them, or sfkv.Msgpack() for objects")
     )
 

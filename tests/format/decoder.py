@@ -3,11 +3,13 @@
 Schemas are what the registry stores: ``{"columns": [{"name": ..., "type": ..., "nullable": ...}], "record": ...}``. Values are
 plain, so that nothing is lost on the way: whole numbers for integers, dates, times, timestamps and durations in their unit; the
 bits of a float and the unscaled number of a decimal, both as whole numbers; ``bool``, ``str``, ``bytes``; a list of its fields
-for a struct, of its items for a list, of ``[key, value]`` for a map; None for null. A key is the list of its columns, and so is a value.
+for a struct, of its items for a list, of ``[key, value]`` for a map; None for null. A key is the list of its columns, and so is
+a value.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -291,7 +293,7 @@ def _take_cells(row: bytes, count: int) -> list[bytes]:
     bounds = [0, *(int.from_bytes(ends[i : i + 4], "little") for i in range(0, len(ends), 4)), len(row)]
     if bounds != sorted(bounds):
         raise Malformed
-    return [row[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+    return [row[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
 def _read_fixed(type: str, cell: bytes) -> Any:

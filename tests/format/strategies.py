@@ -1,4 +1,4 @@
-"""Hypothesis strategies: types that sfkv has, plain values of them (as decoder.py has them), and arrays of those in every layout."""
+"""Hypothesis strategies: types that sfkv has, plain values of them, as decoder.py has them, and arrays in every layout."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def deep_types(draw: st.DrawFn, depth: int = MAX_TYPE_DEPTH) -> pa.DataType:
     while depth_of(arrow) < depth:
         item = pa.field("item", arrow, nullable=draw(st.booleans()))
         holder = draw(st.sampled_from(HOLDERS))
-        if holder == "struct" or depth_of(arrow) == depth - 1 and holder == "map":
+        if holder == "struct" or (depth_of(arrow) == depth - 1 and holder == "map"):
             arrow = pa.struct([item, pa.field("b", draw(scalar_types))])
         elif holder == "map" and draw(st.booleans()):
             arrow = pa.map_(arrow, pa.field("value", draw(scalar_types)))
@@ -204,7 +204,7 @@ def _present_values(arrow: pa.DataType) -> st.SearchStrategy[Any]:
 
 @st.composite
 def arrays(draw: st.DrawFn, plain: list[Any], arrow: pa.DataType) -> pa.Array:
-    """The plain values in some layout of Arrow: sliced, with something under the nulls, dictionaries, views, offsets of 64 bits."""
+    """The plain values in some layout: sliced, with something under the nulls, dictionaries, views, offsets of 64 bits."""
     rng = draw(st.randoms(use_true_random=False))
     is_simple = draw(st.booleans())
 

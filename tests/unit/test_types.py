@@ -63,11 +63,11 @@ def test_every_type_with_an_order_is_accepted_for_keys_and_user_keys(arrow, tmp_
 def test_a_state_of_another_nested_type_is_refused_with_both(tmp_path):
     with sfkv.open(tmp_path / "s", key=int) as keyed:
         keyed.value_state("a", pa.list_(pa.int64()))
-    with sfkv.open(tmp_path / "s", key=int) as keyed:
-        with pytest.raises(
-            sfkv.SchemaError, match=r"holds value<list<item: int64>>, and was asked for as value<list<item: int32>>"
-        ):
-            keyed.value_state("a", pa.list_(pa.int32()))
+    with (
+        sfkv.open(tmp_path / "s", key=int) as keyed,
+        pytest.raises(sfkv.SchemaError, match=r"holds value<list<item: int64>>, and was asked for as value<list<item: int32>>"),
+    ):
+        keyed.value_state("a", pa.list_(pa.int32()))
 
 
 def test_dictionaries_are_stored_as_their_values_at_any_depth(keyed):
