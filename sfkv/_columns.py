@@ -210,7 +210,7 @@ def _is_convertible(given: pa.DataType, wanted: pa.DataType) -> bool:
 def _is_any_list(arrow: pa.DataType) -> bool:
     """Not views of lists, of which pyarrow's cast loses items."""
     types = pa.types
-    return types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
+    return any(test(arrow) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
 
 def _kind(arrow: pa.DataType) -> str:

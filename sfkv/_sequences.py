@@ -95,7 +95,7 @@ def _are_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
     if types.is_null(given):
         return True
     if types.is_integer(given):
-        return types.is_integer(wanted) or types.is_floating(wanted) or types.is_decimal(wanted)
+        return any(test(wanted) for test in (types.is_integer, types.is_floating, types.is_decimal))
     if types.is_binary(given):
         return _is_binary(wanted)
     tests: list[Callable[[pa.DataType], bool]] = [
@@ -111,13 +111,12 @@ def _are_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_text(arrow: pa.DataType) -> bool:
-    return pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
+    return arrow in (pa.utf8(), pa.large_utf8(), pa.string_view())
 
 
 def _is_binary(arrow: pa.DataType) -> bool:
-    types = pa.types
-    is_fixed = types.is_fixed_size_binary(arrow) and not types.is_decimal(arrow)
-    return types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow) or is_fixed
+    is_fixed = pa.types.is_fixed_size_binary(arrow) and not pa.types.is_decimal(arrow)
+    return is_fixed or arrow in (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 # --- Values that hold others.

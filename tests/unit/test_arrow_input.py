@@ -398,6 +398,14 @@ def test_what_fits_is_converted(arrow, values, keyed):
     assert [same_fields(value) for value in state.get_many(keys).to_pylist()] == [same_fields(value) for value in expected]
 
 
+def test_maps_are_read_whatever_their_entries_are_called(keyed):
+    state = keyed.value_state("s", pa.map_(pa.utf8(), pa.int8()))
+    named = pa.map_(pa.field("keys", pa.utf8(), nullable=False), pa.field("values", pa.int8()))
+    state.put_many(["k0"], pa.array([[("a", 1), ("b", None)]], named))
+    assert state.get_many(["k0"]).type == pa.map_(pa.utf8(), pa.int8())
+    assert state.get("k0") == [("a", 1), ("b", None)]
+
+
 def same_fields(value):
     """Dicts with their fields in one order."""
     if isinstance(value, dict):
