@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
@@ -191,6 +193,26 @@ def test_a_null_column_may_be_null_and_nothing_else(keyed):
     assert state.get_many(["b", "a"]).to_pylist() == [{"n": None, "items": [None]}, {"n": None, "items": [None, None]}]
     with pytest.raises(sfkv.SchemaError, match="'n'"):
         state.put("a", {"n": 1, "items": []})
+
+
+def test_python_gets_its_own_objects_for_nanoseconds_and_an_error_where_it_has_none(keyed):
+    """Whether pandas is installed or not; and null lists of a fixed size beside them are no reason to abort."""
+    arrow = pa.map_(pa.timestamp("ns", tz="UTC"), pa.struct([("at", pa.time64("ns")), ("none", pa.list_(pa.null(), 3))]))
+    state = keyed.value_state("s", arrow)
+    moment = dt.datetime(2024, 1, 1, 0, 0, 0, 7, tzinfo=dt.timezone.utc)
+    value = [(moment, {"at": dt.time(1, 2, 3, 4), "none": [None] * 3}), (moment, {"at": None, "none": None})]
+    state.put("a", value)
+    found = state.get("a")
+    assert found == value
+    assert type(found[0][0]) is dt.datetime
+    inner = pa.array([[{"at": 1, "none": None}]], pa.list_(pa.struct([("at", pa.int64()), ("none", pa.list_(pa.null(), 3))])))
+    times = inner.values.field(0).view(pa.time64("ns"))
+    structs = pa.StructArray.from_arrays([times, inner.values.field(1)], ["at", "none"])
+    keys = pa.array([0], pa.timestamp("ns", tz="UTC"))
+    state.put_many(["b"], pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), keys, structs))
+    with pytest.raises(sfkv.SchemaError, match="Python has no object for it: read it by get_many") as raised:
+        state.get("b")
+    assert raised.value.code == "no_object"
 
 
 def test_1024_columns_and_fields_are_accepted(keyed):
