@@ -27,7 +27,8 @@ cdef class ListTable:
 
     def __cinit__(self, Table table not None):
         self.table = table
-        self.width = UniformWidth(table.values.codec) if table.values.loads is None else 0
+        # Elements that are made by way of an array have no cells that can be loaded alone.
+        self.width = UniformWidth(table.values.codec) if table.values.loads is None and not table.values.by_array else 0
 
     # --- One key.
 

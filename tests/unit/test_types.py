@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 
 import pyarrow as pa
 import pytest
 
 import sfkv
 from sfkv._types import MAX_TYPE_DEPTH, describe_type, parse_type
+from tests.format.arrays import simplest
+from tests.format.strategies import noise
 
 UNITS = ("s", "ms", "us", "ns")
 ORDERED = [
@@ -60,6 +63,25 @@ def test_every_type_with_an_order_is_accepted_for_keys_and_user_keys(arrow, tmp_
                 made = keyed.map_state("map", key, int)
                 assert made.type.key_type.equals(arrow if name == "plain" else pa.struct(list(columns)))
                 assert keyed.states == {"map": keyed.states["map"]}
+
+
+@each_type
+def test_single_reads_give_what_batches_give_and_take_it_back(arrow, keyed):
+    array = simplest([noise(random.Random(seed), arrow) for seed in range(3)], arrow)
+    values = keyed.value_state("value", arrow)
+    lists = keyed.list_state("list", arrow)
+    maps = keyed.map_state("map", int, arrow)
+    values.put_many(["a", "b", "c"], array)
+    lists.add_many(["a", "a", "a"], array)
+    maps.put_many(["a", "a", "a"], [0, 1, 2], array)
+    objects = [values.get(key) for key in "abc"]
+    assert pa.array(objects, arrow).equals(array)
+    assert lists.get("a") == [maps.get("a", i) for i in range(3)] == list(maps["a"].values()) == objects
+    lists.update("b", objects)
+    lists.add_all("b", objects)
+    assert lists.get_many(["b"]).values.equals(pa.concat_arrays([array, array]))
+    values.put("d", objects[2])
+    assert values.get_many(["d"]).equals(array.slice(2))
 
 
 def test_a_state_of_another_nested_type_is_refused_with_both(tmp_path):
