@@ -32,7 +32,8 @@ cdef class ListTable:
         self.table = table
         column = Column("value", pa.list_(table.values.schema.item), False)
         self.lists = ValueRows(ValueSchema([column], False), table.context.state)
-        self.width = UniformWidth(table.values.codec) if table.values.loads is None else 0
+        # Elements that are made by way of an array have no cells that can be loaded alone.
+        self.width = UniformWidth(table.values.codec) if table.values.loads is None and not table.values.by_array else 0
 
     # --- One key.
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from sfkv._casts import converted
 from sfkv._errors import SchemaError
+from sfkv._sequences import Misfit
 
 
 def only_object(array: pa.Array) -> Any:
@@ -21,8 +23,9 @@ def only_object(array: pa.Array) -> Any:
         SchemaError: Python has none that holds all of it.
     """
     try:
-        wanted = _in_microseconds(array.type)
-        return (array if array.type == wanted else array.cast(wanted))[0].as_py()
+        return converted(array, _in_microseconds(array.type))[0].as_py()
+    except Misfit as misfit:
+        raise SchemaError(f"Python has no object for it: read it by get_many ({misfit.text})", code="no_object") from misfit
     except (ValueError, ArithmeticError) as error:  # decimal's errors are of the latter
         raise SchemaError(f"Python has no object for it: read it by get_many ({error})", code="no_object") from error
 

@@ -77,6 +77,8 @@ def _check_elements(values: Sequence[Any], inferred: pa.DataType, wanted: pa.Dat
     """Finds what pyarrow takes in silence: text among bytes, times with a zone among those without, lost nanoseconds."""
     if pa.types.is_binary(inferred) and any(isinstance(value, str) for value in values):
         raise TypeError("text among bytes")
+    if pa.types.is_time(inferred) and any(getattr(value, "tzinfo", None) is not None for value in values):
+        raise TypeError("a time of day with a zone")
     if not pa.types.is_timestamp(inferred):
         return
     has_zone = getattr(wanted, "tz", None) is not None
@@ -109,14 +111,12 @@ def _are_alike(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_text(arrow: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow))
+    return arrow in (pa.utf8(), pa.large_utf8(), pa.string_view())
 
 
 def _is_binary(arrow: pa.DataType) -> bool:
-    types = pa.types
-    is_fixed = types.is_fixed_size_binary(arrow) and not types.is_decimal(arrow)
-    return bool(types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow) or is_fixed)
+    is_fixed = pa.types.is_fixed_size_binary(arrow) and not pa.types.is_decimal(arrow)
+    return is_fixed or arrow in (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 # --- Values that hold others.
@@ -179,36 +179,53 @@ def _items(values: Sequence[Any], item: pa.Field, take: Callable[[Any], list[Any
 
 
 def _as_items(value: Any) -> list[Any]:
-    if isinstance(value, (str, bytes, Mapping)):
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping)):
         raise TypeError(f"{type(value).__name__} is no list")
+    if not (hasattr(value, "__len__") and hasattr(value, "__getitem__")):
+        raise TypeError(f"{type(value).__name__} is no sequence")
     return value.to_pylist() if isinstance(value, (pa.Array, pa.ChunkedArray)) else list(value)
 
 
 def _lists(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
-    size = wanted.list_size if pa.types.is_fixed_size_list(wanted) else None
-    if size is None:
-        items, begins = _items(values, wanted.value_field, _as_items)
-        make = pa.LargeListArray if pa.types.is_large_list(wanted) else pa.ListArray
-        offsets = pa.array(begins, pa.int64() if make is pa.LargeListArray else pa.int32())
-        return make.from_arrays(offsets, items, mask=_absent(values) if len(values) else None)
-    for row, value in enumerate(values):
-        if value is not None and len(_as_items(value)) != size:
-            raise Misfit(row)
+    if pa.types.is_fixed_size_list(wanted):
+        return _fixed_lists(values, wanted)
+    items, begins = _items(values, wanted.value_field, _as_items)
+    make = pa.LargeListArray if pa.types.is_large_list(wanted) else pa.ListArray
+    offsets = pa.array(begins, pa.int64() if make is pa.LargeListArray else pa.int32())
+    return make.from_arrays(offsets, items, mask=_absent(values) if len(values) else None)
+
+
+def _fixed_lists(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
+    size = wanted.list_size
+
+    def take(value: Any) -> list[Any]:
+        items = _as_items(value)
+        if len(items) != size:
+            raise ValueError(f"{len(items)} items")
+        return items
+
     # A null has items too, which nobody reads.
-    items, _ = _items([[None] * size if value is None else value for value in values], wanted.value_field, _as_items)
+    filled = [[None] * size if value is None else value for value in values]
+    items, _ = _items(filled, wanted.value_field, take)
     return pa.FixedSizeListArray.from_arrays(items, size, mask=_absent(values))
 
 
 def _maps(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     """Maps from mappings, or from sequences of pairs."""
-
-    def pairs(value: Any) -> list[Any]:
-        found = list(value.items()) if isinstance(value, Mapping) else _as_items(value)
-        if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
-            raise TypeError("a map is made of pairs")
-        return found
-
-    keys, begins = _items(values, wanted.key_field, lambda value: [key for key, _ in pairs(value)])
-    items, _ = _items(values, wanted.item_field, lambda value: [item for _, item in pairs(value)])
+    parts = [None if value is None else _pairs(value, row) for row, value in enumerate(values)]
+    keys, begins = _items(parts, wanted.key_field, lambda pairs: [key for key, _ in pairs])
+    items, _ = _items(parts, wanted.item_field, lambda pairs: [item for _, item in pairs])
     offsets = pa.array(begins, pa.int32())
     return pa.MapArray.from_arrays(offsets, keys, items, mask=_absent(values) if len(values) else None)
+
+
+def _pairs(value: Any, row: int) -> list[Any]:
+    try:
+        found = list(value.items()) if isinstance(value, Mapping) else _as_items(value)
+    except _ERRORS as error:
+        raise Misfit(row) from error
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
+        raise Misfit(row)
+    if any(key is None for key, _ in found):
+        raise Misfit(row, ".key")
+    return found

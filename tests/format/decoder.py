@@ -3,8 +3,8 @@
 Schemas are what the registry stores: ``{"columns": [{"name": ..., "type": ..., "nullable": ...}], "record": ...}``. Values are
 plain, so that nothing is lost on the way: whole numbers for integers, dates, times, timestamps and durations in their unit; the
 bits of a float and the unscaled number of a decimal, both as whole numbers; ``bool``, ``str``, ``bytes``; a list of its fields
-for a struct, of its items for a list, of ``[key, value]`` for a map; None for null. Keys and values are
-lists of their columns.
+for a struct, of its items for a list, of ``[key, value]`` for a map; None for null. A key is the list of its columns, and so is
+a value.
 """
 
 from __future__ import annotations

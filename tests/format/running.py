@@ -41,7 +41,7 @@ def key_schema(schema: pa.Schema | pa.DataType) -> KeySchema:
 
 
 def may_lack_an_object(arrow: pa.DataType) -> bool:
-    """Whether Python has no object for some values: moments outside its years, nanoseconds, some decimals."""
+    """Whether Python has no object for some values: moments outside its years, nanoseconds, decimals beyond pyarrow's."""
     if types.is_nested(arrow):
         return any(may_lack_an_object(arrow.field(i).type) for i in range(arrow.num_fields))
     if types.is_decimal(arrow):
@@ -60,7 +60,7 @@ def number_of(bits: int, arrow: pa.DataType) -> float:
 
 
 def with_one_nan(value: Any, arrow: pa.DataType, *, one_zero: bool = False) -> Any:
-    """The plain value with every NaN, and with ``one_zero`` -0.0, as one: neither floats nor keys keep their bits."""
+    """The plain value with every NaN as one, and with ``one_zero`` every zero: Python, or a key, does not keep their bits."""
     if value is None:
         return None
     if types.is_floating(arrow):

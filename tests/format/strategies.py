@@ -1,4 +1,4 @@
-"""Hypothesis strategies: types that sfkv has, plain values of them (decoder.py), and arrays in every layout."""
+"""Hypothesis strategies: types that sfkv has, plain values of them, as decoder.py has them, and arrays in every layout."""
 
 from __future__ import annotations
 
@@ -204,12 +204,12 @@ def _present_values(arrow: pa.DataType) -> st.SearchStrategy[Any]:
 
 @st.composite
 def arrays(draw: st.DrawFn, plain: list[Any], arrow: pa.DataType) -> pa.Array:
-    """The plain values in some layout of Arrow: sliced, something under the nulls, dictionaries, views, large."""
+    """The plain values in some layout: sliced, with something under the nulls, dictionaries, views, offsets of 64 bits."""
     rng = draw(st.randoms(use_true_random=False))
     is_simple = draw(st.booleans())
 
     def spare(arrow: pa.DataType) -> Any:
-        return zero(arrow) if is_simple or rng.random() < 0.5 else _noise(rng, arrow)
+        return zero(arrow) if is_simple or rng.random() < 0.5 else noise(rng, arrow)
 
     return Builder(
         spare,
@@ -218,21 +218,21 @@ def arrays(draw: st.DrawFn, plain: list[Any], arrow: pa.DataType) -> pa.Array:
     ).array(plain, arrow)
 
 
-def _noise(rng: Any, arrow: pa.DataType) -> Any:
+def noise(rng: Any, arrow: pa.DataType) -> Any:
     """A plain value that is not the zero, if there is one."""
     if types.is_null(arrow):
         return None
     if types.is_struct(arrow):
-        return [_noise(rng, field.type) for field in arrow]
+        return [noise(rng, field.type) for field in arrow]
     if types.is_map(arrow):
-        return [[_noise(rng, arrow.key_type), _noise(rng, arrow.item_type)]]
+        return [[noise(rng, arrow.key_type), noise(rng, arrow.item_type)]]
     if types.is_nested(arrow):
-        return [_noise(rng, arrow.value_type)] * (arrow.list_size if types.is_fixed_size_list(arrow) else 2)
+        return [noise(rng, arrow.value_type)] * (arrow.list_size if types.is_fixed_size_list(arrow) else 2)
     if types.is_fixed_size_binary(arrow) and not types.is_decimal(arrow):
         return b"\xfe" * arrow.byte_width
     if is_texty(arrow):
         text = rng.choice(("x", "noise \0", "ü" * 20))
         return text if "string" in str(arrow) else text.encode()
-    if types.is_date64(arrow):
-        return 86_400_000
+    if types.is_temporal(arrow):
+        return 86_400_000 if types.is_date64(arrow) else 7000  # which Python has objects for, in each unit
     return True if types.is_boolean(arrow) else rng.choice((1, 7))

@@ -16,13 +16,11 @@ from tests.format.running import draw_chunked, examples, may_lack_an_object, run
 
 any_type = sts.value_types | sts.records | sts.deep_types()
 types = pa.types
+INT32 = pa.int32()
 KEYS = [0, 1, -1, 2**31 - 1, 7, 8]
 
 
-KEY = pa.int32()
-
-
-def opened(path: Any, key: Any = KEY) -> sfkv.KeyedStateBackend:
+def opened(path: Any, key: Any = INT32) -> sfkv.KeyedStateBackend:
     return sfkv.open(path, key=key, max_parallelism=128)
 
 

@@ -1,13 +1,14 @@
 """Batches: what is taken as a column, what is converted, and what is refused, with its row."""
 
 import datetime as dt
+import decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sfkv._cells import can_read
 
 import sfkv
-from sfkv._cells import can_read
 from sfkv._columns import ColumnReader
 from sfkv._types import Column
 
@@ -62,13 +63,26 @@ class ForeignStream:
         ([], pa.utf8()),
         ([None, None], pa.utf8()),
         ([np.int64(3), np.int64(4)], pa.int64()),
+        ([np.array([1, 2]), (3,), range(2), None], pa.list_(pa.int8())),
+        ([[1, 2], None], pa.list_(pa.int8(), 2)),
+        ([{"a": 1}, [("a", 1), ("a", 2)], None], pa.map_(pa.utf8(), pa.int8())),
+        ([decimal.Decimal("1E+5"), 7, None], pa.decimal128(20, 0)),
+        ([decimal.Decimal("1E+5"), 700, None], pa.decimal128(5, -2)),
     ],
 )
 def test_conversions_that_lose_nothing_are_made(batch, arrow):
     array = read(batch, arrow)
     assert array.type == arrow or can_read(array.type, arrow)  # the layout may be another
     if isinstance(batch, (list, tuple, range)) and arrow != pa.float32():
-        assert array.to_pylist() == [bytes(v) if isinstance(v, (bytearray, memoryview)) else v for v in batch]
+        assert array.to_pylist() == [as_pyarrow_gives(value) for value in batch]
+
+
+def as_pyarrow_gives(value):
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, dict):
+        return list(value.items())
+    return list(value) if isinstance(value, (np.ndarray, tuple, range)) else value
 
 
 # Faults of the kind "a batch silently stores something else": what pyarrow alone would truncate, decode or drop.
@@ -98,6 +112,28 @@ def test_conversions_that_lose_nothing_are_made(batch, arrow):
         ([dt.datetime(2020, 1, 1)], pa.date32(), 0),
         ([dt.date(2020, 1, 1)], pa.timestamp("us"), 0),
         ([object()], pa.utf8(), 0),
+        ([dt.time(1), dt.time(1, tzinfo=UTC)], pa.time64("us"), 1),
+        ([[1], 1], pa.list_(pa.int8()), 1),
+        ([[1], [300]], pa.list_(pa.int8()), 1),
+        ([[1], "ab"], pa.list_(pa.utf8()), 1),
+        ([[1], bytearray(b"ab")], pa.list_(pa.int8()), 1),
+        ([[1], {1: 2}], pa.list_(pa.int8()), 1),
+        ([[1], {1, 2}], pa.list_(pa.int8()), 1),
+        ([[1], iter([1])], pa.list_(pa.int8()), 1),
+        ([[1, 2], [1]], pa.list_(pa.int8(), 2), 1),
+        ([[1, 2], 1], pa.list_(pa.int8(), 2), 1),
+        ([["a", "b"], "ab"], pa.list_(pa.utf8(), 2), 1),
+        ([{"a": 1}, 1], pa.map_(pa.utf8(), pa.int8()), 1),
+        ([{"a": 1}, {None: 1}], pa.map_(pa.utf8(), pa.int8()), 1),
+        ([{"a": 1}, [("a",)]], pa.map_(pa.utf8(), pa.int8()), 1),
+        ([{"a": 1}, iter([("a", 1)])], pa.map_(pa.utf8(), pa.int8()), 1),
+        ([{"a": 1}, {"a": 300}], pa.map_(pa.utf8(), pa.int8()), 1),
+        ([{"x": 1}, {"y": 1}], pa.struct([("x", pa.int8())]), 1),
+        ([{"x": 1}, 1], pa.struct([("x", pa.int8())]), 1),
+        ([decimal.Decimal("1.5"), decimal.Decimal("1.005")], pa.decimal128(5, 2), 1),
+        ([decimal.Decimal("1.5"), 1.5], pa.decimal128(5, 2), 1),
+        ([decimal.Decimal("1.5"), True], pa.decimal128(5, 2), 1),
+        ([1, decimal.Decimal("NaN")], pa.decimal128(5, 2), 1),
     ],
 )
 def test_conversions_that_would_lose_something_are_refused_with_their_row(batch, arrow, row):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import random
+
 import pyarrow as pa
 import pytest
 
 import sfkv
 from sfkv._types import MAX_TYPE_DEPTH, describe_type, parse_type
+from tests.format.arrays import simplest
+from tests.format.strategies import noise
 
 UNITS = ("s", "ms", "us", "ns")
 ORDERED = [
@@ -58,6 +63,25 @@ def test_every_type_with_an_order_is_accepted_for_keys_and_user_keys(arrow, tmp_
                 made = keyed.map_state("map", key, int)
                 assert made.type.key_type.equals(arrow if name == "plain" else pa.struct(list(columns)))
                 assert keyed.states == {"map": keyed.states["map"]}
+
+
+@each_type
+def test_single_reads_give_what_batches_give_and_take_it_back(arrow, keyed):
+    array = simplest([noise(random.Random(seed), arrow) for seed in range(3)], arrow)
+    values = keyed.value_state("value", arrow)
+    lists = keyed.list_state("list", arrow)
+    maps = keyed.map_state("map", int, arrow)
+    values.put_many(["a", "b", "c"], array)
+    lists.add_many(["a", "a", "a"], array)
+    maps.put_many(["a", "a", "a"], [0, 1, 2], array)
+    objects = [values.get(key) for key in "abc"]
+    assert pa.array(objects, arrow).equals(array)
+    assert lists.get("a") == [maps.get("a", i) for i in range(3)] == list(maps["a"].values()) == objects
+    lists.update("b", objects)
+    lists.add_all("b", objects)
+    assert lists.get_many(["b"]).values.equals(pa.concat_arrays([array, array]))
+    values.put("d", objects[2])
+    assert values.get_many(["d"]).equals(array.slice(2))
 
 
 def test_a_state_of_another_nested_type_is_refused_with_both(tmp_path):
@@ -191,6 +215,26 @@ def test_a_null_column_may_be_null_and_nothing_else(keyed):
     assert state.get_many(["b", "a"]).to_pylist() == [{"n": None, "items": [None]}, {"n": None, "items": [None, None]}]
     with pytest.raises(sfkv.SchemaError, match="'n'"):
         state.put("a", {"n": 1, "items": []})
+
+
+def test_python_gets_its_own_objects_for_nanoseconds_and_an_error_where_it_has_none(keyed):
+    """Whether pandas is installed or not; and null lists of a fixed size beside them are no reason to abort."""
+    arrow = pa.map_(pa.timestamp("ns", tz="UTC"), pa.struct([("at", pa.time64("ns")), ("none", pa.list_(pa.null(), 3))]))
+    state = keyed.value_state("s", arrow)
+    moment = dt.datetime(2024, 1, 1, 0, 0, 0, 7, tzinfo=dt.timezone.utc)
+    value = [(moment, {"at": dt.time(1, 2, 3, 4), "none": [None] * 3}), (moment, {"at": None, "none": None})]
+    state.put("a", value)
+    found = state.get("a")
+    assert found == value
+    assert type(found[0][0]) is dt.datetime
+    inner = pa.array([[{"at": 1, "none": None}]], pa.list_(pa.struct([("at", pa.int64()), ("none", pa.list_(pa.null(), 3))])))
+    times = inner.values.field(0).view(pa.time64("ns"))
+    structs = pa.StructArray.from_arrays([times, inner.values.field(1)], ["at", "none"])
+    keys = pa.array([0], pa.timestamp("ns", tz="UTC"))
+    state.put_many(["b"], pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), keys, structs))
+    with pytest.raises(sfkv.SchemaError, match="Python has no object for it: read it by get_many") as raised:
+        state.get("b")
+    assert raised.value.code == "no_object"
 
 
 def test_1024_columns_and_fields_are_accepted(keyed):
