@@ -1,8 +1,9 @@
 """The systems of every run: sfkv, sfkv under Flink's engine options, and the floor.
 
 What they have in common, and the peers too (peers.py): ``name``; a method for each operation that they offer, named like it;
-``convert(column)`` and ``convert_values(values)``, which make of NumPy columns what batches of theirs are; ``plain(operation,
-answer)``; ``fill(workload)``; ``settle(workload)``, which leaves the state in table files, or in the memtable; ``end_round()`` and ``close()``.
+``convert(column)`` and ``convert_values(values)``, which make of NumPy columns what batches of theirs are;
+``plain(operation, answer)``; ``fill(workload)``; ``settle(workload)``, which leaves the state in table files, or in the
+memtable; ``end_round()`` and ``close()``.
 """
 
 from __future__ import annotations

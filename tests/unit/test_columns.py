@@ -6,9 +6,9 @@ import decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from sfkv._cells import can_read
 
 import sfkv
+from sfkv._cells import can_read
 from sfkv._columns import ColumnReader
 from sfkv._types import Column
 
