@@ -19,7 +19,7 @@ test-all:  ## all of it, unattended, about two hours: both engines, slow tests, 
 	SFKV_ENGINE=system $(MAKE) test slow
 	$(MAKE) engine
 	SFKV_ENGINE=tuned $(MAKE) test slow
-	SFKV_ENGINE=tuned $(MAKE) bench ARGS="--rounds 3"
+	SFKV_ENGINE=tuned $(MAKE) bench ARGS="--keys 100000 --rounds 1"
 	$(MAKE) docs valgrind
 	$(MAKE) -j 2 asan fuzz
 
