@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "sfkv/key_codec.h"
 
@@ -29,25 +30,30 @@ class KeyBatch {
   // Brings the keys into order. Until the next Encode(), distinct_count() keys can be asked for.
   void Sort() {
     MakeEntries();
-    if (entries_.size() < kRadixThreshold) {
-      std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+    if (size_ < kRadixThreshold) {
+      std::sort(entries_.get(), entries_.get() + size_, [](const Entry& a, const Entry& b) {
         return a.word != b.word ? a.word < b.word : a.position < b.position;
       });
     } else {
       RadixSort();
     }
     FindDistinct();
+    if (key_bytes_ != 0) PackDistinct();
   }
 
-  size_t size() const { return ends_.size(); }
+  size_t size() const { return size_; }
   std::string_view Key(size_t position) const {
+    if (key_bytes_ != 0) return {arena_.data() + position * key_bytes_, key_bytes_};
     const size_t begin = position == 0 ? 0 : ends_[position - 1];
     return {arena_.data() + begin, ends_[position] - begin};
   }
 
   // The distinct keys, in order. REQUIRES for all of these: Sort() was called.
   size_t distinct_count() const { return firsts_.size() - 1; }
-  std::string_view DistinctKey(size_t distinct) const { return Key(entries_[firsts_[distinct]].position); }
+  std::string_view DistinctKey(size_t distinct) const {
+    if (key_bytes_ != 0) return {sorted_.data() + distinct * key_bytes_, key_bytes_};
+    return Key(entries_[firsts_[distinct]].position);
+  }
   // Calls visit(position) for each row of the batch that holds this key, from first to last.
   template <typename Visit>
   void VisitPositions(size_t distinct, Visit&& visit) const {
@@ -98,8 +104,14 @@ class KeyBatch {
     if (count > std::numeric_limits<int32_t>::max()) return Status(Code::kLimit, "a batch holds at most 2^31 - 1 keys: pass fewer per call");
     SFKV_RETURN_IF_ERROR(CheckNulls(columns, codec.columns()));
     if (user_codec != nullptr) SFKV_RETURN_IF_ERROR(CheckNulls(*user_columns, user_codec->columns()));
-    ends_.reserve(static_cast<size_t>(count));
-    if (codec.is_fixed()) arena_.Reserve(static_cast<size_t>(count) * (kKeyHeaderBytes + codec.fixed_bytes()));
+    const auto rows = static_cast<size_t>(count);
+    if (codec.is_fixed() && (user_codec == nullptr || user_codec->is_fixed())) {
+      key_bytes_ = kKeyHeaderBytes + codec.fixed_bytes() + (user_codec == nullptr ? 0 : user_codec->fixed_bytes());
+      arena_.Reserve(rows * key_bytes_);
+    } else {
+      ends_.reserve(rows);
+    }
+    if (user_codec == nullptr && codec.is_java_int64()) return EncodeInt64(columns[0], table, max_parallelism, range);
     for (int64_t i = 0; i < count; ++i) {
       const size_t row_bytes = codec.RowBytes(columns, i);
       const size_t user_bytes = user_codec == nullptr ? 0 : user_codec->RowBytes(*user_columns, i);
@@ -111,7 +123,22 @@ class KeyBatch {
       const int key_group = KeyGroupOf(codec.Hash(columns, i, row, row_bytes), max_parallelism);
       if (!range.Contains(key_group)) return Refuse(OutsideRange(key_group, range, i));
       EncodeKeyHeader(at, key_group, table);
-      ends_.push_back(arena_.size());
+      if (key_bytes_ == 0) ends_.push_back(arena_.size());
+    }
+    size_ = rows;
+    return Status::OK();
+  }
+
+  // The same for the most common keys, in one loop.
+  Status EncodeInt64(const ColumnView& column, uint8_t table, int max_parallelism, KeyGroupRange range) {
+    size_ = static_cast<size_t>(column.length());
+    char* at = arena_.Extend(size_ * key_bytes_);
+    for (int64_t i = 0; i < column.length(); ++i, at += key_bytes_) {
+      const auto key = column.Value<int64_t>(i);
+      const int key_group = KeyGroupOf(JavaHash(key), max_parallelism);
+      if (!range.Contains(key_group)) return Refuse(OutsideRange(key_group, range, i));
+      EncodeKeyHeader(at, key_group, table);
+      StoreBig(at + kKeyHeaderBytes, static_cast<uint64_t>(key) ^ SignOf<uint64_t>());
     }
     return Status::OK();
   }
@@ -119,8 +146,10 @@ class KeyBatch {
   void Clear() {
     arena_.Clear();
     ends_.clear();
-    entries_.clear();
+    size_ = key_bytes_ = 0;
+    entries_ = nullptr;
     firsts_.assign(1, 0);
+    sorted_.Clear();
   }
 
   Status Refuse(Status status) {
@@ -145,8 +174,8 @@ class KeyBatch {
 
   // The word of a key: its key group, then the first six bytes in which the batch's keys may differ.
   void MakeEntries() {
-    entries_.resize(size());
-    if (entries_.empty()) return;
+    entries_.reset(new Entry[size_]);  // not cleared: all are written here
+    if (size_ == 0) return;
     word_at_ = kKeyHeaderBytes + CommonBytes();
     for (size_t i = 0; i < size(); ++i) {
       const std::string_view key = Key(i);
@@ -159,15 +188,15 @@ class KeyBatch {
   // Sorts by the word, least significant byte first, leaving out the bytes that are equal in all.
   void RadixSort() {
     uint64_t differing = 0;
-    for (const Entry& entry : entries_) differing |= entry.word ^ entries_[0].word;
-    scratch_.resize(entries_.size());
+    for (size_t e = 0; e < size_; ++e) differing |= entries_[e].word ^ entries_[0].word;
+    std::unique_ptr<Entry[]> scratch(new Entry[size_]);
     for (int shift = 0; shift < 64; shift += 8) {
       if (((differing >> shift) & 0xFF) == 0) continue;
       size_t starts[257] = {0};
-      for (const Entry& entry : entries_) ++starts[((entry.word >> shift) & 0xFF) + 1];
+      for (size_t e = 0; e < size_; ++e) ++starts[((entries_[e].word >> shift) & 0xFF) + 1];
       for (int b = 0; b < 256; ++b) starts[b + 1] += starts[b];
-      for (const Entry& entry : entries_) scratch_[starts[(entry.word >> shift) & 0xFF]++] = entry;
-      entries_.swap(scratch_);
+      for (size_t e = 0; e < size_; ++e) scratch[starts[(entries_[e].word >> shift) & 0xFF]++] = entries_[e];
+      entries_.swap(scratch);
     }
   }
 
@@ -176,25 +205,19 @@ class KeyBatch {
     firsts_.clear();
     const bool words_are_whole = WordsAreWhole();
     size_t begin = 0;
-    while (begin < entries_.size()) {
+    while (begin < size_) {
       size_t end = begin + 1;
-      while (end < entries_.size() && entries_[end].word == entries_[begin].word) ++end;
+      while (end < size_ && entries_[end].word == entries_[begin].word) ++end;
       firsts_.push_back(static_cast<uint32_t>(begin));
       if (end - begin > 1 && !words_are_whole && !AreEqual(begin, end)) SplitRun(begin, end);
       begin = end;
     }
-    firsts_.push_back(static_cast<uint32_t>(entries_.size()));
+    firsts_.push_back(static_cast<uint32_t>(size_));
   }
 
   // Whether keys of one word are equal: what the word does not show, all keys share.
   bool WordsAreWhole() const {
-    if (entries_.empty()) return true;
-    const size_t bytes = Key(0).size();
-    if (bytes > word_at_ + 6) return false;
-    for (size_t i = 1; i < size(); ++i) {
-      if (Key(i).size() != bytes) return false;
-    }
-    return true;
+    return key_bytes_ != 0 && key_bytes_ <= word_at_ + 6;
   }
 
   bool AreEqual(size_t begin, size_t end) const {
@@ -207,7 +230,7 @@ class KeyBatch {
 
   // Sorts a run of entries of one word by their whole keys. REQUIRES: its first entry was noted.
   void SplitRun(size_t begin, size_t end) {
-    std::sort(entries_.begin() + static_cast<ptrdiff_t>(begin), entries_.begin() + static_cast<ptrdiff_t>(end),
+    std::sort(entries_.get() + begin, entries_.get() + end,
               [this](const Entry& a, const Entry& b) {
                 const int order = Key(a.position).compare(Key(b.position));
                 return order != 0 ? order < 0 : a.position < b.position;
@@ -217,10 +240,20 @@ class KeyBatch {
     }
   }
 
+  // Puts the distinct keys one after the other, for who reads them in order.
+  void PackDistinct() {
+    char* at = sorted_.Extend(distinct_count() * key_bytes_);
+    for (size_t distinct = 0; distinct < distinct_count(); ++distinct, at += key_bytes_) {
+      std::memcpy(at, Key(entries_[firsts_[distinct]].position).data(), key_bytes_);
+    }
+  }
+
+  size_t size_ = 0;
+  size_t key_bytes_ = 0;        // if all keys have one length; else 0
   ByteBuffer arena_;
-  std::vector<size_t> ends_;    // where each key ends in the arena
-  std::vector<Entry> entries_;  // in the keys' order after Sort()
-  std::vector<Entry> scratch_;
+  std::vector<size_t> ends_;    // where each key ends in the arena, if they have lengths of their own
+  std::unique_ptr<Entry[]> entries_;  // in the keys' order after Sort()
+  ByteBuffer sorted_;           // the distinct keys, if all have one length
   std::vector<uint32_t> firsts_{0};  // the entry at which each distinct key begins, and one past the last
   size_t word_at_ = kKeyHeaderBytes;
 };

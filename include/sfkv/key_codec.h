@@ -190,6 +190,8 @@ class KeyCodec {
   bool is_fixed() const { return is_fixed_; }
   size_t fixed_bytes() const { return fixed_bytes_; }
 
+  bool is_java_int64() const { return hash_kind_ == HashKind::kJava && columns_.size() == 1 && columns_[0].type.cell == CellType::kInt64; }
+
   // The 32-bit hash of row "i", whose key row is "bytes" long at "row".
   int32_t Hash(const Columns& columns, int64_t i, const char* row, size_t bytes) const {
     if (hash_kind_ == HashKind::kMurmur) return HashRow({row, bytes});
