@@ -28,6 +28,7 @@ cdef extern from "floor.h" namespace "sfkv" nogil:
         CStatus Prepare(CTableKind kind, const int64_t* keys, const int64_t* user_keys, const int64_t* values,
                         const vector[string]& records, size_t count, size_t batch) except +
         CStatus GetMany(uint64_t* sum) except +
+        CStatus SeekMany(size_t steps, uint64_t* sum) except +
         CStatus PutMany() except +
         CStatus MergeMany() except +
         CStatus ItemsMany(uint64_t* sum) except +
@@ -36,6 +37,7 @@ cdef extern from "floor.h" namespace "sfkv" nogil:
         CStatus Get(uint64_t* sum) except +
         CStatus Put() except +
         CStatus Merge() except +
+        CStatus Flush() except +
         CStatus Settle() except +
 
 
@@ -70,6 +72,9 @@ cdef class Floor:
     def get_many(self):
         self.done(deref(self.c_floor).GetMany(&self.c_sum))
 
+    def seek_many(self, size_t steps):
+        self.done(deref(self.c_floor).SeekMany(steps, &self.c_sum))
+
     def put_many(self):
         self.done(deref(self.c_floor).PutMany())
 
@@ -93,6 +98,9 @@ cdef class Floor:
 
     def merge(self):
         self.done(deref(self.c_floor).Merge())
+
+    def flush(self):
+        self.done(deref(self.c_floor).Flush())
 
     def settle(self):
         self.done(deref(self.c_floor).Settle())

@@ -64,6 +64,24 @@ class Floor {
     return Status::OK();
   }
 
+  // The same by one iterator a batch: up to "steps" steps from one key to the next, and a seek where that is not enough.
+  Status SeekMany(size_t steps, uint64_t* sum) {
+    for (const Batch& batch : batches_) {
+      const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(read_));
+      for (const rocksdb::Slice& key : batch.keys) {
+        size_t left = iterator->Valid() ? steps : 0;
+        while (left > 0 && iterator->Valid() && iterator->key().compare(key) < 0) {
+          iterator->Next();
+          --left;
+        }
+        if (left == 0) iterator->Seek(key);
+        if (iterator->Valid() && iterator->key() == key) Touch(iterator->value(), sum);
+      }
+      SFKV_RETURN_IF_ERROR(FromRocksDB(iterator->status()));
+    }
+    return Status::OK();
+  }
+
   Status PutMany() {
     return WriteMany([](rocksdb::WriteBatch* writes, const rocksdb::Slice& key, const rocksdb::Slice& value) { writes->Put(key, value); });
   }
@@ -119,6 +137,8 @@ class Floor {
   Status Merge() {
     return WriteEach([this](const rocksdb::Slice& key, const rocksdb::Slice& value) { return db_->Merge(write_, key, value); });
   }
+
+  Status Flush() { return FromRocksDB(db_->Flush(rocksdb::FlushOptions())); }
 
   // Brings everything into one level of files.
   Status Settle() {

@@ -15,6 +15,7 @@
 #include "sfkv/pending.h"
 #include "sfkv/row_block.h"
 #include "sfkv/rows.h"
+#include "sfkv/step_reader.h"
 #include "sfkv/value_codec.h"
 #include "sfkv/write_batch.h"
 
@@ -73,10 +74,15 @@ class Table {
     std::vector<rocksdb::Slice> slices(chunk_keys_);
     std::vector<rocksdb::PinnableSlice> values(chunk_keys_);
     std::vector<rocksdb::Status> statuses(chunk_keys_);
+    std::unique_ptr<StepReader> steps;
+    if (MayBeDense(keys)) steps = std::make_unique<StepReader>(NewIterator(read_));
     for (size_t begin = 0; begin < keys.distinct_count(); begin += chunk_keys_) {
       const size_t count = std::min(chunk_keys_, keys.distinct_count() - begin);
       for (size_t i = 0; i < count; ++i) slices[i] = AsSlice(keys.DistinctKey(begin + i));
-      if (pending_ == nullptr) {
+      if (steps != nullptr) {
+        steps->Read(slices.data(), count, values.data(), statuses.data());
+        if (!steps->IsWorthIt()) steps.reset();
+      } else if (pending_ == nullptr) {
         db_->MultiGet(read_, db_->DefaultColumnFamily(), count, slices.data(), values.data(), statuses.data(), /*sorted_input=*/true);
       } else {
         pending_->MultiGet(db_, read_, count, slices.data(), values.data(), statuses.data());
@@ -248,6 +254,13 @@ class Table {
   }
 
  private:
+  // Whether a batch may ask for most rows of its table: it does if there are not many more in the store.
+  bool MayBeDense(const KeyBatch& keys) const {
+    uint64_t rows = 0;
+    if (pending_ != nullptr || keys.distinct_count() < kLeastDense) return false;
+    return db_->GetIntProperty(rocksdb::DB::Properties::kEstimateNumKeys, &rows) && rows <= kDenseRows * keys.distinct_count();
+  }
+
   // Gives each further row of a batch that holds a key what was read for the first.
   static void RepeatAnswers(const KeyBatch& keys, Builders* builders, ValidityBuilder* present) {
     std::vector<std::pair<int64_t, int64_t>> repeated;  // position, and the first one
@@ -312,6 +325,9 @@ class Table {
   }
 
   static Status MustWait() { return Status(Code::kIncomplete, "this may have to wait"); }
+
+  static constexpr size_t kLeastDense = 1024;  // keys of a batch for which a look at the store does not count
+  static constexpr size_t kDenseRows = 8;      // in the store, of all tables, for each key that is asked for
 
   rocksdb::DB* db_ = nullptr;
   std::shared_ptr<FlushWatch> flushes_;
