@@ -1,4 +1,4 @@
-"""Batches that ask for most rows of a store, which are read by stepping from one to the next, give the same answers as others."""
+"""Batches that ask for most rows of a store are read by stepping from one to the next: with the answers of others."""
 
 import random
 
