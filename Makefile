@@ -2,7 +2,7 @@
 PYTHON := .venv/bin/python
 SETUP_SOURCES := pyproject.toml .ci/setup
 
-.PHONY: help demo test test-all slow asan fuzz valgrind build engine bench lint docs clean
+.PHONY: help demo test test-all both-engines sanitizers slow asan fuzz valgrind build engine bench lint docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -14,17 +14,24 @@ test slow: export SFKV_FAULTS := 1
 test: build  ## the quick tests, under ten minutes
 	$(PYTHON) -m pytest
 
-test-all:  ## all of it, unattended, about two hours: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
+test-all:  ## all of it, unattended, about an hour: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
 	SFKV_ENGINE=system $(MAKE) lint
-	SFKV_ENGINE=system $(MAKE) test slow
 	$(MAKE) engine
+	$(MAKE) -j 2 both-engines sanitizers
+
+both-engines:
+	SFKV_ENGINE=system $(MAKE) test slow
 	SFKV_ENGINE=tuned $(MAKE) test slow
 	SFKV_ENGINE=tuned $(MAKE) bench ARGS="--keys 100000 --rounds 1"
-	$(MAKE) docs valgrind
-	$(MAKE) -j 2 asan fuzz
+	$(MAKE) docs
+
+sanitizers:
+	$(MAKE) asan
+	$(MAKE) valgrind
+	$(MAKE) fuzz
 
 slow: build  ## the slow tests: each I/O call fails, 200 times kill -9, many random operations
-	$(PYTHON) -m pytest -m slow
+	$(PYTHON) -m pytest -m slow -n 3
 
 asan: .venv/ready  ## the tests under AddressSanitizer and UBSan, against the system's engine
 	.ci/asan

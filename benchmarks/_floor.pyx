@@ -41,6 +41,20 @@ cdef extern from "floor.h" namespace "sfkv" nogil:
         CStatus Settle() except +
 
 
+cdef extern from "codec.h" namespace "sfkv" nogil:
+    cdef struct CCodecTimes "sfkv::CodecTimes":
+        double encode_ns
+        double decode_ns
+
+    CCodecTimes MeasureCodec(const vector[string]& formats, int64_t rows, int rounds) except +
+
+
+def codec_ns(list formats, int64_t rows, int rounds):
+    """Nanoseconds of CPU per cell, to encode and to decode records of such columns."""
+    cdef CCodecTimes times = MeasureCodec([format.encode() for format in formats], rows, rounds)
+    return times.encode_ns, times.decode_ns
+
+
 cdef class Floor:
     cdef unique_ptr[CFloor] c_floor
     cdef uint64_t c_sum
