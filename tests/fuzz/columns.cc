@@ -75,7 +75,8 @@ bool FindStrayNull(const Cell& cell, const Type& type, std::string* path) {
       if (type.cell == CellType::kStruct && i != c) continue;
       const bool stray = cell.children[i].is_null && !child.nullable;
       if (!stray && !FindStrayNull(cell.children[i], child.type, path)) continue;
-      *path = "." + child.name + (stray ? "" : *path);
+      const std::string here = type.meaning == "+m" ? "" : "." + child.name;  // a map's entries have no name
+      *path = here + (stray ? "" : *path);
       return true;
     }
   }
