@@ -109,6 +109,7 @@ class Scan : public Cursor, private Counted<Scan> {
 
  private:
   friend class OpenScans;
+  static constexpr int64_t kChunkRows = 64;  // that are decoded at a time
   static constexpr size_t kBatchBytes = size_t{32} << 20;  // a batch of long rows ends early
 
   // A key group that is to be visited, and from which row on. What is least in it is told as of the scan's start.
@@ -262,21 +263,23 @@ class Scan : public Cursor, private Counted<Scan> {
     }
     Builders columns = MakeBuildersOf(values_.columns(), options_.value_columns, rows);
     ValidityBuilder present(rows);
-    std::vector<std::string_view> found;
-    std::vector<int64_t> positions;
-    found.reserve(stored.size());
-    positions.reserve(stored.size());
-    for (int64_t i = 0; i < rows; ++i) {
-      std::string_view row = stored.Get(static_cast<size_t>(i));
-      bool is_none = false;
-      if (options_.kind == TableKind::kMap && !ParseMapValue(row, &is_none, &row)) return Table::Unreadable(-1);
-      if (is_none) continue;
-      found.push_back(row);
-      positions.push_back(i);
-      present.Set(i);
+    std::string_view found[kChunkRows];
+    int64_t positions[kChunkRows];
+    for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
+      size_t count = 0;
+      for (int64_t i = begin; i < std::min(rows, begin + kChunkRows); ++i) {
+        std::string_view row = stored.Get(static_cast<size_t>(i));
+        bool is_none = false;
+        if (options_.kind == TableKind::kMap && !ParseMapValue(row, &is_none, &row)) return Table::Unreadable(-1);
+        if (is_none) continue;
+        found[count] = row;
+        positions[count++] = i;
+        if (options_.kind == TableKind::kMap) present.Set(i);
+      }
+      if (values_.ParseRows(found, positions, count, &columns) != count) return Table::Unreadable(-1);
     }
-    if (values_.ParseRows(found.data(), positions.data(), found.size(), &columns) != found.size()) return Table::Unreadable(-1);
-    return FinishRecordOf(&columns, options_.value_columns, rows, &present, out);
+    const ValidityBuilder* some = options_.kind == TableKind::kMap ? &present : nullptr;  // of maps None is a value
+    return FinishRecordOf(&columns, options_.value_columns, rows, some, out);
   }
 
   ForkGuard fork_;

@@ -29,9 +29,10 @@ inline Verdict LookAtDictionary(TestArray* array, const Type& type, int64_t begi
   const ArrowArray& arrow = *array->get();
   if (arrow.n_buffers != 2 || arrow.dictionary == nullptr) return Verdict::kRefused;
   const Verdict values = LookAt(array->dictionary(), WithoutIndex(type), 0, arrow.dictionary->length);
-  if (values != Verdict::kSound || length == 0) return values;
+  if (values == Verdict::kUnseen || length == 0) return values;
   if (arrow.buffers[1] == nullptr) return Verdict::kRefused;
-  if (!HasBytes(array, 1, end, IndexBytes(type.index))) return Verdict::kUnseen;
+  if (!HasBytes(array, 1, end, IndexBytes(type.index))) return Verdict::kUnseen;  // they tell which row has a bad value
+  if (values == Verdict::kRefused) return values;
   for (int64_t i = begin; i < begin + length; ++i) {
     if (IsNullIn(arrow, i)) continue;
     const int64_t index = IndexAt(arrow.buffers[1], type.index, arrow.offset + i);
