@@ -193,7 +193,7 @@ class ArrayMaker {
       indices.append(reinterpret_cast<const char*>(&number), width);
     }
     array->AddBuffer(indices, shift);
-    if (input_->Below(8) == 7) values.resize(300, FillerCell(type));
+    if (input_->Below(8) == 7) values.resize(std::max<size_t>(values.size(), 300), FillerCell(type));
     Fill(values, WithoutIndex(type), array->SetDictionary());
   }
 
