@@ -7,11 +7,12 @@ Each such change makes a version; rows keep the version that they were written b
 from __future__ import annotations
 
 import base64
+import contextlib
 from typing import Any
 
-from sfkv._errors import SchemaError
+from sfkv._errors import CorruptionError, SchemaError
 from sfkv._rows import ValueRows
-from sfkv._types import NO_DEFAULT, Column, ValueSchema
+from sfkv._types import NO_DEFAULT, Column, ValueSchema, parse_type
 
 _MAX_VERSIONS = 256
 
@@ -53,14 +54,26 @@ def evolve(stored: dict[str, Any], wanted: ValueSchema) -> dict[str, Any]:
 
 
 def with_history(value: ValueSchema, stored: dict[str, Any]) -> ValueSchema:
-    """The schema, with the versions and defaults that are stored for it."""
+    """The schema, with the versions and defaults that are stored for it.
+
+    Raises:
+        CorruptionError: a stored default is no cell of its column.
+    """
     value.older = [[Column.parse(column) for column in columns] for columns in stored.get("older", [])]
-    value.defaults = {
-        column["name"]: base64.b64decode(column["default"], validate=True)
-        for column in stored["columns"]
-        if "default" in column
-    }
+    value.defaults = {column["name"]: _default_of(column) for column in stored["columns"] if "default" in column}
     return value
+
+
+def _default_of(column: dict[str, Any]) -> bytes:
+    """The cell of a stored default, which the core reads as it is: so it is looked at here."""
+    plain = ValueSchema([Column(column["name"], parse_type(column["type"]), nullable=False)], is_record=False)
+    try:
+        cell = base64.b64decode(column["default"], validate=True)
+        with contextlib.suppress(SchemaError):  # right, though Python has no object for it
+            ValueRows(plain).value_of(cell)
+    except (ValueError, CorruptionError) as error:
+        raise CorruptionError(f"Corruption: the default of column {column['name']!r} is no cell of its type") from error
+    return cell
 
 
 def _difference(stored: dict[str, Any], asked: dict[str, Any], wanted: ValueSchema) -> tuple[str, str | None] | None:

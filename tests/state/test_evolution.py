@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from sfkv._evolution import with_history
+from sfkv._types import ValueSchema
 
 OLD = pa.struct([pa.field("n", pa.int32(), nullable=False), pa.field("name", pa.utf8())])
 
@@ -188,3 +190,12 @@ def test_a_schema_changes_at_most_255_times(tmp_path):
             fields.append(pa.field(f"x{i}", pa.bool_()))
         with pytest.raises(sfkv.SchemaError, match="255 times"):
             keyed.value_state("v", pa.struct(fields))
+
+
+@pytest.mark.parametrize("default", ["AAAA", "no base64", ""])
+def test_a_stored_default_that_is_no_cell_is_corruption(default):
+    value = ValueSchema.of(pa.struct([pa.field("x", pa.int64())]))
+    stored = value.describe()
+    stored["columns"][0]["default"] = default
+    with pytest.raises(sfkv.CorruptionError, match="'x'"):
+        with_history(value, stored)
