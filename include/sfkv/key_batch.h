@@ -42,11 +42,16 @@ class KeyBatch {
   }
 
   size_t size() const { return size_; }
+  // Of all keys together.
+  size_t bytes() const { return arena_.size(); }
   std::string_view Key(size_t position) const {
     if (key_bytes_ != 0) return {arena_.data() + position * key_bytes_, key_bytes_};
     const size_t begin = position == 0 ? 0 : ends_[position - 1];
     return {arena_.data() + begin, ends_[position] - begin};
   }
+
+  // The rows' numbers in the order in which the keys are worked on: sorted, after Sort(); those of one key always as they came.
+  size_t PositionAt(size_t i) const { return entries_ == nullptr ? i : entries_[i].position; }
 
   // The distinct keys, in order. REQUIRES for all of these: Sort() was called.
   size_t distinct_count() const { return firsts_.size() - 1; }

@@ -23,6 +23,27 @@ inline char* EncodeElement(const ValueCodec& codec, const Columns& columns, int6
   return at + row_bytes;
 }
 
+// The elements of an array of lists, as the columns of the elements' schema.
+inline Columns ElementsOf(const ValueCodec& codec, const ColumnView& lists) {
+  return codec.is_record() ? lists.children()[0].children() : lists.children();
+}
+// How long each list's row will be; 0 for one that is empty or null. An error if one is too long.
+inline Status MeasureLists(const ValueCodec& codec, const ColumnView& lists, std::vector<size_t>* list_bytes) {
+  const Columns elements = ElementsOf(codec, lists);
+  list_bytes->assign(static_cast<size_t>(lists.length()), 0);
+  for (int64_t i = 0; i < lists.length(); ++i) {
+    if (lists.IsNull(i)) continue;
+    size_t& bytes = (*list_bytes)[static_cast<size_t>(i)];
+    for (int64_t e = lists.FirstItem(i); e < lists.ItemBound(i); ++e) bytes += ElementBytes(codec.RowBytes(elements, e));
+    if (bytes > kMaxValueBytes) return ValueTooLong(bytes, i);
+  }
+  return Status::OK();
+}
+// Writes list number "i". REQUIRES: as many bytes at "at" as were measured.
+inline void EncodeList(const ValueCodec& codec, const ColumnView& lists, const Columns& elements, int64_t i, char* at) {
+  for (int64_t e = lists.FirstItem(i); e < lists.ItemBound(i); ++e) at = EncodeElement(codec, elements, e, at);
+}
+
 // Takes the next element's row off the front of a list. False at the end, and where the bytes are no element; then "*list" is not empty.
 inline bool TakeElement(std::string_view* list, std::string_view* row) {
   std::string_view rest = *list;

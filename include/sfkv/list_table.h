@@ -52,22 +52,16 @@ inline Status AddToLists(Table* table, AppendGuard* guard, const KeyBatch& keys,
 // Replaces the list of each key, of several for one key the last one's; an empty or missing list clears. "lists" is a view of
 // lists whose items are the elements. REQUIRES: no null among them.
 inline Status UpdateLists(Table* table, const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) {
-  const Columns elements = codec.is_record() ? lists.children()[0].children() : lists.children();
-  std::vector<size_t> list_bytes(static_cast<size_t>(lists.length()));
-  for (int64_t i = 0; i < lists.length(); ++i) {
-    if (lists.IsNull(i)) continue;
-    size_t& bytes = list_bytes[static_cast<size_t>(i)];
-    for (int64_t e = lists.FirstItem(i); e < lists.ItemBound(i); ++e) bytes += ElementBytes(codec.RowBytes(elements, e));
-    if (bytes > kMaxValueBytes) return ValueTooLong(bytes, i);
-  }
+  std::vector<size_t> list_bytes;
+  SFKV_RETURN_IF_ERROR(MeasureLists(codec, lists, &list_bytes));
+  const Columns elements = ElementsOf(codec, lists);
   WriteBatch batch(table->write_batch_bytes());
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     const int64_t i = keys.LastPosition(distinct);
     if (list_bytes[static_cast<size_t>(i)] == 0) {
       batch.Delete(keys.DistinctKey(distinct));
     } else {
-      char* at = batch.BeginPut(keys.DistinctKey(distinct), list_bytes[static_cast<size_t>(i)]);
-      for (int64_t e = lists.FirstItem(i); e < lists.ItemBound(i); ++e) at = EncodeElement(codec, elements, e, at);
+      EncodeList(codec, lists, elements, i, batch.BeginPut(keys.DistinctKey(distinct), list_bytes[static_cast<size_t>(i)]));
     }
     if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
   }

@@ -3,8 +3,7 @@
 // Stands on table.h; the functions need what its methods need. Values: map_codec.h.
 #pragma once
 
-#include "sfkv/list_codec.h"
-#include "sfkv/map_codec.h"
+#include "sfkv/map_rows.h"
 #include "sfkv/table.h"
 
 namespace sfkv {
@@ -104,34 +103,7 @@ inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec&
     SFKV_RETURN_IF_ERROR(cursor.status());
     firsts.push_back(user_keys.size());
   }
-  const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
-  int64_t count = 0;
-  for (uint32_t distinct : distinct_of) count += static_cast<int64_t>(firsts[distinct + 1] - firsts[distinct]);
-  SFKV_RETURN_IF_ERROR(ListOffsets::CheckCount(count, Layout::kPlain));
-  Builders key_builders = MakeBuilders(user_codec.columns(), count);
-  Builders value_builders = MakeBuilders(codec.columns(), count);
-  ValidityBuilder present(count);
-  ListOffsets maps(static_cast<int64_t>(keys.size()), Layout::kPlain);
-  int64_t at = 0;
-  for (size_t position = 0; position < distinct_of.size(); ++position) {
-    for (size_t e = firsts[distinct_of[position]]; e < firsts[distinct_of[position] + 1]; ++e, ++at) {
-      bool is_none = false;
-      std::string_view row;
-      const auto rest = user_codec.ParseFront(user_keys.Get(e), at, &key_builders);
-      if (!rest || !rest->empty() || !ParseMapValue(values.Get(e), &is_none, &row)) return Table::Unreadable(static_cast<int64_t>(position));
-      if (is_none) continue;
-      if (!codec.ParseRow(row, at, &value_builders)) return Table::Unreadable(static_cast<int64_t>(position));
-      present.Set(at);
-    }
-    maps.EndList(at);
-  }
-  OwnedArray children[2], entries;
-  SFKV_RETURN_IF_ERROR(user_codec.is_record() ? FinishRecord(&key_builders, count, nullptr, children[0].get())
-                                              : FinishColumn(&key_builders[0], count, nullptr, children[0].get()));
-  SFKV_RETURN_IF_ERROR(FinishValues(codec, &value_builders, count, &present, children[1].get()));
-  FinishStruct(children, 2, count, entries.get());
-  maps.Finish(static_cast<int64_t>(keys.size()), std::move(entries), out);
-  return Status::OK();
+  return BuildMaps(keys, user_keys, values, firsts, {user_codec, codec}, out);
 }
 
 // Which keys have an entry.

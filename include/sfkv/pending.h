@@ -9,14 +9,12 @@
 
 #include "sfkv/debug.h"
 #include "sfkv/rocksdb_compat.h"
+#include "sfkv/write_batch.h"
 
 namespace sfkv {
 
 class PendingBatch : private Counted<PendingBatch> {
  public:
-  // More is refused: a batch lies in memory as a whole.
-  static constexpr size_t kMaxBytes = size_t{256} << 20;
-
   Status Put(std::string_view key, std::string_view value) {
     SFKV_RETURN_IF_ERROR(CheckRoom(key.size() + value.size()));
     return FromRocksDB(writes_.Put(AsSlice(key), AsSlice(value)));
@@ -57,8 +55,7 @@ class PendingBatch : private Counted<PendingBatch> {
   };
 
   Status CheckRoom(size_t bytes) {
-    if (writes()->GetDataSize() + bytes <= kMaxBytes) return Status::OK();
-    return Status(Code::kLimit, "the batch would take more than " + std::to_string(kMaxBytes) + " bytes, and is written as a whole: make it of fewer rows");
+    return writes()->GetDataSize() + bytes <= kMaxBatchBytes ? Status::OK() : BatchTooLarge();
   }
 
   rocksdb::WriteBatchWithIndex writes_{rocksdb::BytewiseComparator(), 0, /*overwrite_key=*/true};

@@ -77,6 +77,10 @@ inline Status ValueTooLong(size_t bytes, int64_t row) {
                                   std::to_string(kMaxValueBytes) + ": split it over several keys", row);
 }
 
+inline Status UnreadableRow(int64_t row) {
+  return Status(Code::kCorruption, "Corruption: a stored row does not have the form of its schema: restore the store from a snapshot", row);
+}
+
 // --- Nulls where the schema has none.
 
 // Whether some cell of a nested column may hold one.

@@ -6,7 +6,7 @@
 #include "sfkv/key_batch.h"
 #include "sfkv/least_keys.h"
 #include "sfkv/list_codec.h"
-#include "sfkv/map_codec.h"
+#include "sfkv/map_rows.h"
 #include "sfkv/row_set.h"
 #include "sfkv/write_batch.h"
 
@@ -19,6 +19,17 @@ struct OffsetRow {
 };
 
 enum class TableKind : uint8_t { kValue, kList, kMap };
+
+// What is known of a table before it holds rows.
+struct TableShape {
+  static constexpr size_t kAnyBytes = static_cast<size_t>(-1);
+
+  uint8_t table = 0;
+  bool is_ordered = true;  // it is passed over by ranges of its keys, rather than only looked into
+  KeyGroupRange range;
+  size_t key_bytes = kAnyBytes;    // of every key row, user key included
+  size_t value_bytes = kAnyBytes;  // of the longest value
+};
 
 struct ScanOptions {
   uint8_t table = 0;
@@ -51,6 +62,9 @@ class Rows {
  public:
   virtual ~Rows() = default;
 
+  // To be called before a table is read or written, and again when its shape has changed. Whether its batches of keys are to be sorted.
+  virtual bool Declare(const TableShape& shape) = 0;
+
   // "user_keys" is asked only of maps.
   virtual std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys,
                                           const ValueCodec& values) = 0;
@@ -61,6 +75,8 @@ class Rows {
   virtual Status CommitBatch() = 0;
   virtual void DropBatch() = 0;
 
+  // The rows from "first", up to but without "bound", by their encoded keys. For few: they are copied.
+  virtual Status ReadRange(std::string_view first, std::string_view bound, std::vector<std::string>* keys, std::vector<std::string>* values) = 0;
   // Writes rows by their encoded keys, all or none; the second past an open batch.
   virtual Status WriteRows(WriteBatch* rows) = 0;
   virtual Status WriteRowsThrough(WriteBatch* rows) = 0;

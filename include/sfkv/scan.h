@@ -2,7 +2,7 @@
 //
 // It sees the store as of its start. One iterator serves the whole pass: it is re-seeked to each key group, and its bounds,
 // changed only between seeks, keep it from walking over the rows and tombstones of neighbouring tables and outside the range
-// that was asked for. Rows are copied as they come, and decoded when a batch is complete, so that a short one costs little.
+// that was asked for. Rows are gathered in a ScanBatch (scan_batch.h).
 // Belongs to a store, which ends it on close; then it holds no native memory any more. Next() needs a Call scope (lifetime.h);
 // a scan may be ended or dropped by any thread.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "sfkv/list_table.h"
 #include "sfkv/map_table.h"
+#include "sfkv/scan_batch.h"
 
 namespace sfkv {
 
@@ -42,9 +43,8 @@ class Scan : public Cursor, private Counted<Scan> {
   // "least" may be null; "user_keys" is asked only of maps. REQUIRES: a Call scope of the store whose table and open scans these are.
   Scan(const Table& table, std::shared_ptr<OpenScans> open, std::shared_ptr<LeastKeys> least, ScanOptions options, KeyCodec keys,
        KeyCodec user_keys, ValueCodec values)
-      : open_(std::move(open)), least_(std::move(least)), options_(std::move(options)), keys_(std::move(keys)),
-        user_keys_(std::move(user_keys)), values_(std::move(values)),
-        with_keys_(!options_.key_columns.empty()) {
+      : open_(std::move(open)), least_(std::move(least)), options_(options),
+        batch_(std::move(options), std::move(keys), std::move(user_keys), std::move(values)) {
     PlanVisits();
     if (!visits_.empty()) {
       read_.iterate_upper_bound = &upper_slice_;
@@ -63,25 +63,15 @@ class Scan : public Cursor, private Counted<Scan> {
   Status Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) override {
     *rows = 0;
     if (ended_) return Ended();
-    key_rows_.Clear();
-    value_rows_.Clear();
-    size_t bytes = 0;
-    while (*rows < options_.batch_rows && bytes < kBatchBytes && FindRow()) {
+    batch_.Clear();
+    while (!batch_.is_full() && FindRow()) {
       const std::string_view key = AsView(iterator_->key()).substr(kKeyHeaderBytes);
-      if (with_keys_) key_rows_.Add(key);
-      bytes += key.size();
-      if (options_.with_values) {
-        const std::string_view value = AsView(iterator_->value());
-        value_rows_.Add(value);
-        bytes += value.size();
-      }
-      ++*rows;
+      batch_.Add(key, options_.with_values ? AsView(iterator_->value()) : std::string_view());
       SFKV_RETURN_IF_ERROR(Advance(key));
     }
     if (iterator_ != nullptr) SFKV_RETURN_IF_ERROR(FromRocksDB(iterator_->status()));
-    if (*rows == 0) return Status::OK();
-    SFKV_RETURN_IF_ERROR(FinishKeyColumns(*rows, keys, user_keys));
-    return options_.with_values ? FinishValueColumns(value_rows_, values) : Status::OK();
+    *rows = batch_.rows();
+    return *rows == 0 ? Status::OK() : batch_.Finish(keys, user_keys, values);
   }
 
   Status NextEntries(size_t most, RowSet* user_keys, RowSet* values) override {
@@ -109,9 +99,6 @@ class Scan : public Cursor, private Counted<Scan> {
 
  private:
   friend class OpenScans;
-  static constexpr int64_t kChunkRows = 64;  // that are decoded at a time
-  static constexpr size_t kBatchBytes = size_t{32} << 20;  // a batch of long rows ends early
-
   // A key group that is to be visited, and from which row on. What is least in it is told as of the scan's start.
   struct Visit {
     int key_group;
@@ -217,8 +204,8 @@ class Scan : public Cursor, private Counted<Scan> {
       iterator_->Next();
       return Status::OK();
     }
-    const std::optional<size_t> bytes = keys_.FrontBytes(key);
-    if (!bytes) return Table::Unreadable(-1);
+    const std::optional<size_t> bytes = batch_.keys().FrontBytes(key);
+    if (!bytes) return UnreadableRow(-1);
     const std::string prefix(iterator_->key().data(), kKeyHeaderBytes + *bytes);
     iterator_->Next();
     if (iterator_->Valid() && iterator_->key().starts_with(prefix)) {
@@ -228,76 +215,17 @@ class Scan : public Cursor, private Counted<Scan> {
     return Status::OK();
   }
 
-  // The key rows as struct arrays: of the keys' columns, and for maps of the user keys'.
-  Status FinishKeyColumns(int64_t rows, ArrowArray* keys, ArrowArray* user_keys) const {
-    const bool with_user_keys = options_.kind == TableKind::kMap && !options_.distinct_keys;
-    Builders columns = MakeBuildersOf(keys_.columns(), options_.key_columns, rows);
-    Builders user_columns;
-    if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), rows);
-    const bool alike = keys_.is_fixed() && options_.kind != TableKind::kMap && KeysHaveOneLength();
-    if (alike && with_keys_ && !keys_.ParseFixedRows(key_rows_.bytes(), &columns)) return Table::Unreadable(-1);
-    for (int64_t i = 0; i < rows && with_keys_ && !alike; ++i) {
-      auto rest = keys_.ParseFront(key_rows_.Get(static_cast<size_t>(i)), i, &columns);
-      if (rest && with_user_keys) rest = user_keys_.ParseFront(*rest, i, &user_columns);
-      if (!rest || !(rest->empty() || options_.distinct_keys)) return Table::Unreadable(-1);
-    }
-    SFKV_RETURN_IF_ERROR(FinishRecordOf(&columns, options_.key_columns, rows, nullptr, keys));
-    return with_user_keys ? FinishRecord(&user_columns, rows, nullptr, user_keys) : Status::OK();
-  }
-
-  bool KeysHaveOneLength() const {
-    for (size_t i = 0; i < key_rows_.size(); ++i) {
-      if (key_rows_.Get(i).size() != keys_.fixed_bytes()) return false;
-    }
-    return true;
-  }
-
-  // The stored values as a struct array: of the values' columns, or of the one column of lists.
-  Status FinishValueColumns(const RowList& stored, ArrowArray* out) const {
-    const int64_t rows = static_cast<int64_t>(stored.size());
-    if (options_.kind == TableKind::kList) {
-      OwnedArray lists;
-      SFKV_RETURN_IF_ERROR(BuildLists(rows, values_, [&](int64_t i) { return stored.Get(static_cast<size_t>(i)); }, lists.get()));
-      FinishStruct(&lists, 1, rows, out);
-      return Status::OK();
-    }
-    Builders columns = MakeBuildersOf(values_.columns(), options_.value_columns, rows);
-    ValidityBuilder present(rows);
-    std::string_view found[kChunkRows];
-    int64_t positions[kChunkRows];
-    for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
-      size_t count = 0;
-      for (int64_t i = begin; i < std::min(rows, begin + kChunkRows); ++i) {
-        std::string_view row = stored.Get(static_cast<size_t>(i));
-        bool is_none = false;
-        if (options_.kind == TableKind::kMap && !ParseMapValue(row, &is_none, &row)) return Table::Unreadable(-1);
-        if (is_none) continue;
-        found[count] = row;
-        positions[count++] = i;
-        if (options_.kind == TableKind::kMap) present.Set(i);
-      }
-      if (values_.ParseRows(found, positions, count, &columns) != count) return Table::Unreadable(-1);
-    }
-    const ValidityBuilder* some = options_.kind == TableKind::kMap ? &present : nullptr;  // of maps None is a value
-    return FinishRecordOf(&columns, options_.value_columns, rows, some, out);
-  }
-
   ForkGuard fork_;
   std::shared_ptr<OpenScans> open_;
   std::shared_ptr<LeastKeys> least_;
   ScanOptions options_;
-  KeyCodec keys_;
-  KeyCodec user_keys_;
-  ValueCodec values_;
-  bool with_keys_;          // some of their columns are asked for
+  ScanBatch batch_;
   std::vector<Visit> visits_;
   size_t next_visit_ = 0;
   uint64_t began_at_ = 0;   // among the table's puts
   bool in_group_ = false;
   bool found_row_ = false;  // in this key group
   bool ended_ = false;      // with its store
-  RowList key_rows_;        // of the batch that is being read
-  RowList value_rows_;
   std::string header_;
   std::string lower_;
   std::string upper_{"\xff\xff"};

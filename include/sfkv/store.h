@@ -103,8 +103,8 @@ class Store : public Rows, private Counted<Store> {
   Table* table() { return &table_; }
   rocksdb::DB* db() { return db_.get(); }
 
-  // The rows from "first", up to but without "bound". Few: they are copied.
-  Status ReadRange(std::string_view first, std::string_view bound, std::vector<std::string>* keys, std::vector<std::string>* values) {
+  bool Declare(const TableShape&) override { return true; }
+  Status ReadRange(std::string_view first, std::string_view bound, std::vector<std::string>* keys, std::vector<std::string>* values) override {
     const rocksdb::Slice upper = AsSlice(bound);
     rocksdb::ReadOptions read;
     read.iterate_upper_bound = &upper;

@@ -102,7 +102,7 @@ class Table {
   Status Read(const KeyBatch& keys, OnRow&& on_row) const {
     return ReadChunks(keys, [&](size_t begin, const rocksdb::PinnableSlice* values, const rocksdb::Status* statuses, size_t count) {
       for (size_t i = 0; i < count; ++i) {
-        if (statuses[i].ok() && !on_row(begin + i, AsView(values[i]))) return Unreadable(keys.FirstPosition(begin + i));
+        if (statuses[i].ok() && !on_row(begin + i, AsView(values[i]))) return UnreadableRow(keys.FirstPosition(begin + i));
       }
       return Status::OK();
     });
@@ -122,7 +122,7 @@ class Table {
         present->Set(positions[found++]);
       }
       const size_t read = codec.ParseRows(rows.data(), positions.data(), found, builders);
-      return read == found ? Status::OK() : Unreadable(positions[read]);
+      return read == found ? Status::OK() : UnreadableRow(positions[read]);
     }));
     RepeatAnswers(keys, builders, present);
     return Status::OK();
@@ -248,10 +248,6 @@ class Table {
   }
 
   size_t write_batch_bytes() const { return write_batch_bytes_; }
-
-  static Status Unreadable(int64_t row) {
-    return Status(Code::kCorruption, "Corruption: a stored row does not have the form of its schema: restore the store from a snapshot", row);
-  }
 
  private:
   // Whether a batch may ask for most rows of its table: it does if there are not many more in the store.

@@ -15,6 +15,14 @@
 
 namespace sfkv {
 
+// A batch over several states lies in memory as a whole, so more is refused.
+constexpr size_t kMaxBatchBytes = size_t{256} << 20;
+
+inline Status BatchTooLarge() {
+  return Status(Code::kLimit, "the batch would take more than " + std::to_string(kMaxBatchBytes) +
+                                  " bytes, and is written as a whole: make it of fewer rows");
+}
+
 class WriteBatch {
  public:
   explicit WriteBatch(size_t reserved_bytes = 0) {
@@ -51,6 +59,24 @@ class WriteBatch {
   uint32_t count() const { return count_; }
   size_t bytes() const { return bytes_.size(); }
 
+  // Calls on_put(key, value), on_delete(key) and on_merge(key, operand) for the writes, in order. REQUIRES: no range deletes among them.
+  template <typename OnPut, typename OnDelete, typename OnMerge>
+  void Visit(OnPut&& on_put, OnDelete&& on_delete, OnMerge&& on_merge) const {
+    std::string_view rest = std::string_view(bytes_).substr(kHeadBytes);
+    while (!rest.empty()) {
+      const char tag = rest[0];
+      rest.remove_prefix(1);
+      const std::string_view key = TakeBytes(&rest);
+      if (tag == kTagDelete) {
+        on_delete(key);
+      } else if (tag == kTagPut) {
+        on_put(key, TakeBytes(&rest));
+      } else {
+        on_merge(key, TakeBytes(&rest));
+      }
+    }
+  }
+
   // Gives away the serialised batch; this one is empty afterwards.
   std::string Take() {
     std::memcpy(&bytes_[8], &count_, 4);
@@ -67,6 +93,13 @@ class WriteBatch {
   static constexpr char kTagDeleteRange = 15;
   static constexpr size_t kHeadBytes = 12;
 
+  static std::string_view TakeBytes(std::string_view* rest) {
+    size_t bytes = 0;
+    TakeVarint(rest, &bytes);
+    const std::string_view taken = rest->substr(0, bytes);
+    rest->remove_prefix(bytes);
+    return taken;
+  }
   char* Begin(char tag, std::string_view key, size_t value_bytes) {
     const size_t head = 1 + VarintBytes(key.size()) + key.size() + VarintBytes(value_bytes);
     char* at = Extend(head + value_bytes);

@@ -1,0 +1,411 @@
+// A store in memory: the rows of all states of one keyed backend.
+//
+// The same Rows as of a database, and the same bytes in them, so that all states work on it and either store's rows can be given to
+// the other. Nothing here does I/O or waits. One thread at a time, by the callers' Call scopes (lifetime.h); Close() and the end of
+// scans may come from any thread.
+#pragma once
+
+#include "sfkv/memory_scan.h"
+#include "sfkv/memory_tables.h"
+
+namespace sfkv {
+
+class MemoryStore : public Rows, private Counted<MemoryStore> {
+ public:
+  // "limit_bytes": what the rows may take; 0 for no limit.
+  explicit MemoryStore(size_t limit_bytes) : tables_(limit_bytes) {}
+  ~MemoryStore() override { Close(); }
+  MemoryStore(const MemoryStore&) = delete;
+  MemoryStore& operator=(const MemoryStore&) = delete;
+  using Counted<MemoryStore>::live;
+
+  // Ends the children and gives the memory back.
+  Status Close() {
+    if (lifetime_.InChild()) return Status::OK();
+    bool begun = false;
+    SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(&begun));
+    if (!begun) return Status::OK();
+    scans_->EndAll();
+    tables_.Clear();
+    lifetime_.FinishClose(true);
+    return Status::OK();
+  }
+
+  Lifetime* lifetime() { return &lifetime_; }
+  size_t open_scans() const { return scans_->count(); }
+
+  // REQUIRES for all that follow: a Call scope.
+  MemoryTables* tables() { return &tables_; }
+
+  bool Declare(const TableShape& shape) override {
+    tables_.Declare(shape);
+    return shape.is_ordered;
+  }
+
+  std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys, const ValueCodec& values) override {
+    return std::make_shared<MemoryScan>(tables_.table(options.table), tables_.heap(), scans_, ScanBatch(options, keys, user_keys, values));
+  }
+
+  bool InBatch() const override { return tables_.in_batch(); }
+  Status BeginBatch() override {
+    if (InBatch()) return Status(Code::kUsage, "a batch is open already: end it first");
+    tables_.BeginBatch();
+    return Status::OK();
+  }
+  Status CommitBatch() override {
+    if (!InBatch()) return Status(Code::kUsage, "no batch is open");
+    tables_.CommitBatch();
+    return Status::OK();
+  }
+  void DropBatch() override { tables_.DropBatch(); }
+
+  Status ReadRange(std::string_view first, std::string_view bound, std::vector<std::string>* keys, std::vector<std::string>* values) override {
+    const auto add = [&](std::string_view key, std::string_view value) {
+      if (key < first || key >= bound) return;
+      keys->emplace_back(key);
+      values->emplace_back(value);
+    };
+    const auto group_of = [](std::string_view key) { return key.size() < 2 ? 0 : MemoryTable::GroupOf(key); };
+    const KeyGroupRange owned = tables_.range();
+    const RowRange all;
+    for (int group = std::max(owned.first, group_of(first)); group <= std::min(owned.last, group_of(bound)); ++group) {
+      for (int id = 0; id < 256; ++id) {
+        const MemoryTable* table = tables_.table(static_cast<uint8_t>(id));
+        if (table == nullptr) continue;
+        const FrozenTable frozen = table->Freeze({group, group}, all);
+        if (frozen.groups.empty()) continue;
+        for (FrozenRows rows(frozen, frozen.groups[0], all, /*reverse=*/false); rows.Next();) {
+          add(MemoryTables::Encoded(group, static_cast<uint8_t>(id), rows.key()), rows.value());
+        }
+      }
+    }
+    for (const auto& [key, value] : tables_.reserved()) add(key, value);
+    return Status::OK();
+  }
+
+  Status WriteRows(WriteBatch* rows) override {
+    const Status status = tables_.Write({rows->count(), rows->bytes()}, [&] {
+      Apply(*rows);
+      return Status::OK();
+    });
+    rows->Take();
+    return status;
+  }
+  Status WriteRowsThrough(WriteBatch* rows) override {
+    tables_.WriteThrough([&] { Apply(*rows); });
+    rows->Take();
+    return Status::OK();
+  }
+  void KeepLeastKeys(uint8_t, KeyGroupRange) override {}  // ordered tables know theirs
+  Status DeleteRange(uint8_t id, KeyGroupRange range, const RowRange& rows, OffsetRow offset) override {
+    return Write({1, 0}, offset, [&] {
+      for (int group = range.first; group <= range.last; ++group) tables_.EraseRange(id, group, rows);
+      return Status::OK();
+    });
+  }
+  Status DropTable(uint8_t id, KeyGroupRange) override {
+    if (InBatch()) return Status(Code::kUsage, "dropping a state does not work inside a batch: end it first");
+    tables_.ClearTable(id);
+    return Status::OK();
+  }
+
+  // --- Single rows.
+
+  Status ReadRow(std::string_view key, bool, ByteBuffer* row, bool* found) override {
+    const std::string_view stored = tables_.Find(key);
+    *found = stored.data() != nullptr;
+    if (*found && row != nullptr) row->Append(stored.data(), stored.size());
+    return Status::OK();
+  }
+  Status PutRow(std::string_view key, std::string_view row, bool) override {
+    return tables_.Write({1, key.size() + row.size()}, [&] {
+      tables_.Put(key, row);
+      return Status::OK();
+    });
+  }
+  Status DeleteRow(std::string_view key, bool) override {
+    return tables_.Write({0, key.size()}, [&] {
+      tables_.Erase(key);
+      return Status::OK();
+    });
+  }
+
+  // --- Batches of rows.
+
+  Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
+    std::string_view rows[kChunk];
+    int64_t positions[kChunk];
+    return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+      size_t some = 0;
+      for (size_t i = 0; i < count; ++i) {
+        if (found[i].data() == nullptr) continue;
+        rows[some] = found[i];
+        positions[some] = static_cast<int64_t>(keys.PositionAt(begin + i));
+        present->Set(positions[some++]);
+      }
+      const size_t read = codec.ParseRows(rows, positions, some, builders);
+      return read == some ? Status::OK() : UnreadableRow(positions[read]);
+    });
+  }
+  Status ReadRows(const KeyBatch& keys, RowSet* rows) override {
+    rows->Begin(keys.distinct_count());
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      const std::string_view row = tables_.Find(keys.DistinctKey(distinct));
+      if (row.data() != nullptr) rows->Set(distinct, row);
+    }
+    return Status::OK();
+  }
+  Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override {
+    return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+      for (size_t i = 0; i < count; ++i) {
+        if (found[i].data() != nullptr) present->Set(static_cast<int64_t>(keys.PositionAt(begin + i)));
+      }
+      return Status::OK();
+    });
+  }
+  Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
+    SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
+    return Write(SizeOf(keys, codec, values, clears), offset, [&] {
+      PutRows(keys, codec, values, clears, /*head=*/0);
+      return Status::OK();
+    });
+  }
+  Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override {
+    return Write({0, keys.size() * 16}, offset, [&] {
+      for (size_t i = 0; i < keys.size(); ++i) tables_.Erase(keys.Key(keys.PositionAt(i)));
+      return Status::OK();
+    });
+  }
+
+  // --- Lists. REQUIRES: the keys are sorted.
+
+  Status Append(AppendGuard*, std::string_view key, std::string_view elements) override {
+    SFKV_RETURN_IF_ERROR(CheckAppend(key, elements.size(), -1));
+    return tables_.Write({1, key.size() + elements.size()}, [&] {
+      std::memcpy(tables_.Extend(key, elements.size()), elements.data(), elements.size());
+      return Status::OK();
+    });
+  }
+  Status AddToLists(AppendGuard*, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) override {
+    SFKV_RETURN_IF_ERROR(CheckValues(codec, values, nullptr));
+    std::vector<size_t> more(keys.distinct_count());
+    WriteSize size{keys.distinct_count(), keys.size()};
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      keys.VisitPositions(distinct, [&](int64_t i) { more[distinct] += ElementBytes(codec.RowBytes(values, i)); });
+      SFKV_RETURN_IF_ERROR(CheckAppend(keys.DistinctKey(distinct), more[distinct], keys.FirstPosition(distinct)));
+      size.bytes += more[distinct];
+    }
+    return Write(size, offset, [&] {
+      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+        char* at = tables_.Extend(keys.DistinctKey(distinct), more[distinct]);
+        keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+      }
+      return Status::OK();
+    });
+  }
+  Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) override {
+    std::vector<size_t> list_bytes;
+    SFKV_RETURN_IF_ERROR(MeasureLists(codec, lists, &list_bytes));
+    const Columns elements = ElementsOf(codec, lists);
+    WriteSize size{keys.distinct_count(), keys.size()};
+    for (size_t bytes : list_bytes) size.bytes += bytes;
+    return Write(size, offset, [&] {
+      ByteBuffer list;
+      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+        const int64_t i = keys.LastPosition(distinct);
+        const size_t bytes = list_bytes[static_cast<size_t>(i)];
+        if (bytes == 0) {
+          tables_.Erase(keys.DistinctKey(distinct));
+          continue;
+        }
+        list.Clear();
+        EncodeList(codec, lists, elements, i, list.Extend(bytes));
+        tables_.Put(keys.DistinctKey(distinct), {list.data(), bytes});
+      }
+      return Status::OK();
+    });
+  }
+  Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
+    std::vector<std::string_view> rows(keys.size());
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      const std::string_view row = tables_.Find(keys.DistinctKey(distinct));
+      keys.VisitPositions(distinct, [&](int64_t position) { rows[static_cast<size_t>(position)] = row; });
+    }
+    return BuildLists(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return rows[static_cast<size_t>(i)]; }, out);
+  }
+
+  // --- Maps. REQUIRES: the keys are sorted.
+
+  Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
+    SFKV_RETURN_IF_ERROR(CheckValues(codec, values, &rows));
+    return Write(SizeOf(entries, codec, values, &rows), offset, [&] {
+      PutRows(entries, codec, values, &rows, /*head=*/1);
+      return Status::OK();
+    });
+  }
+  Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) override {
+    const int64_t count = static_cast<int64_t>(entries.size());
+    Builders builders = MakeBuilders(codec.columns(), count);
+    ValidityBuilder present(count);
+    SFKV_RETURN_IF_ERROR(VisitChunks(entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
+      for (size_t i = 0; i < chunk; ++i) {
+        if (found[i].data() == nullptr) continue;
+        const int64_t position = static_cast<int64_t>(entries.PositionAt(begin + i));
+        bool is_none = false;
+        std::string_view row;
+        if (!ParseMapValue(found[i], &is_none, &row)) return UnreadableRow(position);
+        if (is_none) continue;
+        if (!codec.ParseRow(row, position, &builders)) return UnreadableRow(position);
+        present.Set(position);
+      }
+      return Status::OK();
+    }));
+    return FinishValues(codec, &builders, count, &present, out);
+  }
+  Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
+    RowSet user_keys, values;
+    std::vector<size_t> firsts(1, 0);
+    const MemoryTable* table = tables_.TableOf(keys);
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      const std::string_view key = keys.DistinctKey(distinct);
+      if (table != nullptr) {
+        table->VisitRange(MemoryTable::GroupOf(key), RangeOfPrefix(key), [&](std::string_view row, std::string_view value) {
+          user_keys.Add(row.substr(key.size() - kKeyHeaderBytes));
+          values.Add(value);
+          return true;
+        });
+      }
+      firsts.push_back(user_keys.size());
+    }
+    return BuildMaps(keys, user_keys, values, firsts, {user_codec, codec}, out);
+  }
+  Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) override {
+    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      bool found = false;
+      SFKV_RETURN_IF_ERROR(HasEntry(keys.DistinctKey(distinct), &found));
+      if (found) keys.VisitPositions(distinct, [&](int64_t position) { present->Set(position); });
+    }
+    return Status::OK();
+  }
+  Status HasEntry(std::string_view key, bool* found) override {
+    *found = false;
+    const MemoryTable* table = tables_.table(MemoryTables::IdOf(key));
+    if (table == nullptr) return Status::OK();
+    table->VisitRange(MemoryTable::GroupOf(key), RangeOfPrefix(key), [&](std::string_view, std::string_view) {
+      *found = true;
+      return false;
+    });
+    return Status::OK();
+  }
+  Status ClearMaps(const KeyBatch& keys, OffsetRow offset) override {
+    return Write({0, 0}, offset, [&] {
+      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) EraseMap(keys.DistinctKey(distinct));
+      return Status::OK();
+    });
+  }
+  Status ClearMap(std::string_view key) override {
+    return Write({0, 0}, {}, [&] {
+      EraseMap(key);
+      return Status::OK();
+    });
+  }
+
+ private:
+  static constexpr size_t kChunk = 64;
+
+  // A write with its offset.
+  template <typename Change>
+  Status Write(WriteSize size, OffsetRow offset, Change&& change) {
+    return tables_.Write(size, [&] {
+      SFKV_RETURN_IF_ERROR(change());
+      if (!offset.key.empty()) tables_.Put(offset.key, offset.row);
+      return Status::OK();
+    });
+  }
+
+  void Apply(const WriteBatch& writes) {
+    writes.Visit([this](std::string_view key, std::string_view row) { tables_.Put(key, row); }, [this](std::string_view key) { tables_.Erase(key); },
+                 [this](std::string_view key, std::string_view operand) {
+                   std::memcpy(tables_.Extend(key, operand.size()), operand.data(), operand.size());
+                 });
+  }
+
+  // Calls on_chunk(rows, begin, count) for the rows of a batch, in its order, some at a time.
+  template <typename OnChunk>
+  Status VisitChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
+    const MemoryTable* table = tables_.TableOf(keys);
+    if (table == nullptr) return Status::OK();
+    std::string_view rows[kChunk];
+    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
+      const size_t count = std::min(kChunk, keys.size() - begin);
+      table->FindMany(keys, begin, count, rows);
+      SFKV_RETURN_IF_ERROR(on_chunk(rows, begin, count));
+    }
+    return Status::OK();
+  }
+
+  static WriteSize SizeOf(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent) {
+    WriteSize size{keys.size(), keys.bytes()};
+    if (codec.record().is_fixed()) {
+      size.bytes += keys.size() * codec.record().head_bytes();
+      return size;
+    }
+    for (int64_t row = 0; row < static_cast<int64_t>(keys.size()); ++row) {
+      if (absent == nullptr || !absent->IsNull(row)) size.bytes += codec.RowBytes(values, row);
+    }
+    return size;
+  }
+
+  // Puts a row for each key of a batch, in its order. One that "absent" says is null is cleared; or, where rows have a head, that of
+  // map entries, put as None.
+  void PutRows(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent, size_t head) {
+    ByteBuffer encoded;
+    int64_t rows[kChunk];
+    size_t begins[kChunk], ends[kChunk];
+    char* at[kChunk] = {};
+    const MemoryTable* table = tables_.TableOf(keys);
+    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
+      const size_t count = std::min(kChunk, keys.size() - begin);
+      if (table != nullptr) table->PrefetchMany(keys, begin, count);
+      encoded.Clear();
+      size_t some = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const auto row = static_cast<int64_t>(keys.PositionAt(begin + i));
+        const bool is_absent = absent != nullptr && absent->IsNull(row);
+        if (head != 0) *encoded.Extend(head) = is_absent ? kMapValueNone : kMapValuePresent;
+        if (!is_absent) {
+          rows[some] = row;
+          begins[some++] = encoded.size();
+          encoded.Extend(codec.RowBytes(values, row));
+        }
+        ends[i] = encoded.size();
+      }
+      for (size_t r = 0; r < some; ++r) at[r] = encoded.data() + begins[r];
+      codec.EncodeRows(values, rows, at, some);
+      for (size_t i = 0; i < count; ++i) {
+        const size_t first = i == 0 ? 0 : ends[i - 1];
+        const size_t position = keys.PositionAt(begin + i);
+        if (head == 0 && absent != nullptr && absent->IsNull(static_cast<int64_t>(position))) {
+          tables_.Erase(keys.Key(position));
+        } else {
+          tables_.Put(keys.Key(position), {encoded.data() + first, ends[i] - first});
+        }
+      }
+    }
+  }
+
+  Status CheckAppend(std::string_view key, size_t bytes, int64_t row) const {
+    const size_t length = tables_.Find(key).size() + bytes;
+    return length > kMaxValueBytes ? ValueTooLong(length, row) : Status::OK();
+  }
+
+  void EraseMap(std::string_view key) {
+    tables_.EraseRange(MemoryTables::IdOf(key), MemoryTable::GroupOf(key), RangeOfPrefix(key));
+  }
+
+  Lifetime lifetime_;
+  MemoryTables tables_;
+  std::shared_ptr<OpenMemoryScans> scans_ = std::make_shared<OpenMemoryScans>();
+};
+
+}  // namespace sfkv

@@ -1,0 +1,266 @@
+// One table in memory: the rows of each of its key groups, hashed where they are only looked up, ordered where they are passed over.
+//
+// Works on encoded keys, of which it passes the key group and leaves the table byte alone. A frozen table is the pages as they were,
+// under a view of the heap (row_heap.h): it can be read by any thread while the table goes on.
+// One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sfkv/hash_rows.h"
+#include "sfkv/ordered_rows.h"
+#include "sfkv/rows.h"
+
+namespace sfkv {
+
+// The pages of one key group as they were.
+struct FrozenGroup {
+  int key_group = 0;
+  std::vector<void*> pages;
+};
+
+struct FrozenTable {
+  uint8_t table = 0;
+  bool is_ordered = true;
+  SlotForm form;
+  std::vector<FrozenGroup> groups;  // that have rows
+};
+
+class MemoryTable {
+ public:
+  explicit MemoryTable(const TableShape& shape) : shape_(shape) {}
+  virtual ~MemoryTable() = default;
+  MemoryTable(const MemoryTable&) = delete;
+  MemoryTable& operator=(const MemoryTable&) = delete;
+
+  const TableShape& shape() const { return shape_; }
+
+  // The row of an encoded key; no data if there is none. Valid until the next write.
+  virtual std::string_view Find(std::string_view key) const = 0;
+  // Those of the rows from number "begin" on of a batch, in its order.
+  virtual void FindMany(const KeyBatch& keys, size_t begin, size_t count, std::string_view* rows) const = 0;
+  // Brings what a write of them will touch into the cache.
+  virtual void PrefetchMany(const KeyBatch& keys, size_t begin, size_t count) const = 0;
+
+  // Makes a row, or gives it another value, and returns where that is to be written, before the next call. The first "kept" bytes
+  // of the old one stay. Null if such a row does not fit the table's shape.
+  virtual char* Place(std::string_view key, size_t value_bytes, size_t kept) = 0;
+  virtual void Erase(std::string_view key) = 0;
+  // Removes the rows of a range of one key group. REQUIRES: is_ordered.
+  virtual void EraseRange(int key_group, const RowRange& rows) = 0;
+  virtual void Clear() = 0;
+  virtual size_t rows() const = 0;
+
+  // The pages of some key groups, or, of ordered tables, those of them in which rows of the range lie.
+  virtual FrozenTable Freeze(KeyGroupRange range, const RowRange& rows) const = 0;
+
+  // Calls visit(key row, value) for the rows of a range of one key group, in order, until it returns false. REQUIRES: is_ordered.
+  template <typename Visit>
+  void VisitRange(int key_group, const RowRange& rows, Visit&& visit) const {
+    struct Caller : Visitor {
+      explicit Caller(Visit& v) : call(v) {}
+      bool operator()(std::string_view key, std::string_view value) override { return call(key, value); }
+      Visit& call;
+    } caller(visit);
+    DoVisitRange(key_group, rows, &caller);
+  }
+
+  static int GroupOf(std::string_view key) { return (static_cast<uint8_t>(key[0]) << 8) | static_cast<uint8_t>(key[1]); }
+
+ protected:
+  struct Visitor {
+    virtual ~Visitor() = default;
+    virtual bool operator()(std::string_view key, std::string_view value) = 0;
+  };
+  virtual void DoVisitRange(int key_group, const RowRange& rows, Visitor* visit) const = 0;
+
+  TableShape shape_;
+};
+
+template <typename Rows>
+class MemoryTableOf : public MemoryTable {
+ public:
+  MemoryTableOf(const TableShape& shape, RowHeap* heap)
+      : MemoryTable(shape), groups_(static_cast<size_t>(shape.range.last - shape.range.first + 1)) {
+    context_.heap = heap;
+    context_.form = SlotForm(shape.key_bytes, shape.value_bytes, Rows::kOrdered);
+    heap->Count(0, groups_.size() * sizeof(Rows));
+  }
+  ~MemoryTableOf() override {
+    Clear();
+    context_.heap->Count(groups_.size() * sizeof(Rows), 0);
+  }
+
+  std::string_view Find(std::string_view key) const override { return ValueOf(RowsOf(key).Find(context_, RowOf(key))); }
+
+  void FindMany(const KeyBatch& keys, size_t begin, size_t count, std::string_view* rows) const override {
+    if constexpr (Rows::kOrdered) {
+      for (size_t i = 0; i < count; ++i) rows[i] = Find(keys.Key(keys.PositionAt(begin + i)));
+    } else {
+      uint64_t hashes[kMostAtOnce];
+      PrefetchRows(keys, begin, count, hashes);
+      for (size_t i = 0; i < count; ++i) {
+        const std::string_view key = keys.Key(keys.PositionAt(begin + i));
+        rows[i] = ValueOf(RowsOf(key).FindHashed(context_, RowOf(key), hashes[i]));
+      }
+    }
+  }
+  void PrefetchMany(const KeyBatch& keys, size_t begin, size_t count) const override {
+    if constexpr (!Rows::kOrdered) {
+      uint64_t hashes[kMostAtOnce];
+      PrefetchRows(keys, begin, count, hashes);
+    }
+  }
+
+  char* Place(std::string_view key, size_t value_bytes, size_t kept) override {
+    if (!context_.form.Fits(key.size() - kKeyHeaderBytes, value_bytes)) return nullptr;
+    Rows& rows = RowsOf(key);
+    const size_t before = rows.rows();
+    char* at = rows.Place(context_, RowOf(key), value_bytes, kept);
+    rows_ += rows.rows() - before;
+    return at;
+  }
+  void Erase(std::string_view key) override { rows_ -= RowsOf(key).Erase(context_, RowOf(key)) ? 1 : 0; }
+  void EraseRange(int key_group, const RowRange& range) override {
+    if constexpr (Rows::kOrdered) {
+      Rows& rows = At(key_group);
+      rows_ -= rows.rows();
+      rows.EraseRange(context_, range.lower, range.upper);
+      rows_ += rows.rows();
+    }
+  }
+  void Clear() override {
+    for (Rows& rows : groups_) rows.Clear(context_);
+    rows_ = 0;
+  }
+  size_t rows() const override { return rows_; }
+
+  FrozenTable Freeze(KeyGroupRange range, const RowRange& rows) const override {
+    FrozenTable frozen{shape_.table, Rows::kOrdered, context_.form, {}};
+    for (int group = range.first; group <= range.last; ++group) {
+      if (At(group).rows() == 0) continue;
+      FrozenGroup made{group, {}};
+      if constexpr (Rows::kOrdered) {
+        At(group).VisitLeaves(context_, rows.lower, rows.upper, [&](Leaf* leaf) { made.pages.push_back(leaf); });
+      } else {
+        At(group).VisitPages([&](HashPage* page) { made.pages.push_back(page); });
+      }
+      if (!made.pages.empty()) frozen.groups.push_back(std::move(made));
+    }
+    return frozen;
+  }
+
+ protected:
+  void DoVisitRange(int key_group, const RowRange& range, Visitor* visit) const override {
+    if constexpr (Rows::kOrdered) {
+      const Rows& rows = At(key_group);
+      for (auto at = rows.LowerBound(context_, range.lower); !rows.AtEnd(at); rows.Next(&at)) {
+        const char* slot = rows.At(context_, at);
+        const std::string_view key = context_.form.Key(slot);
+        if ((!range.upper.empty() && key >= range.upper) || !(*visit)(key, context_.form.Value(slot))) return;
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kMostAtOnce = 64;
+
+  static std::string_view RowOf(std::string_view key) { return key.substr(kKeyHeaderBytes); }
+  Rows& At(int key_group) { return groups_[static_cast<size_t>(key_group - shape_.range.first)]; }
+  const Rows& At(int key_group) const { return groups_[static_cast<size_t>(key_group - shape_.range.first)]; }
+  Rows& RowsOf(std::string_view key) { return At(GroupOf(key)); }
+  const Rows& RowsOf(std::string_view key) const { return At(GroupOf(key)); }
+  std::string_view ValueOf(const char* slot) const { return slot == nullptr ? std::string_view() : context_.form.Value(slot); }
+
+  // REQUIRES: count <= kMostAtOnce.
+  void PrefetchRows(const KeyBatch& keys, size_t begin, size_t count, uint64_t* hashes) const {
+    for (size_t i = 0; i < count; ++i) {
+      const std::string_view key = keys.Key(keys.PositionAt(begin + i));
+      hashes[i] = context_.hash(RowOf(key));
+      RowsOf(key).Prefetch(context_, hashes[i]);
+    }
+    if (!context_.form.has_cells()) return;
+    for (size_t i = 0; i < count; ++i) RowsOf(keys.Key(keys.PositionAt(begin + i))).PrefetchCell(context_, hashes[i]);
+  }
+
+  typename Rows::Context context_;
+  std::vector<Rows> groups_;
+  size_t rows_ = 0;
+};
+
+inline std::unique_ptr<MemoryTable> MakeTable(const TableShape& shape, RowHeap* heap) {
+  if (shape.is_ordered) return std::make_unique<MemoryTableOf<OrderedRows>>(shape, heap);
+  return std::make_unique<MemoryTableOf<HashRows>>(shape, heap);
+}
+
+// The rows of one frozen key group, in order, one after the other.
+class FrozenRows {
+ public:
+  // Only those of a range, from the last to the first with "reverse". REQUIRES: all of these live as long as it does.
+  FrozenRows(const FrozenTable& table, const FrozenGroup& group, const RowRange& range, bool reverse)
+      : form_(table.form), group_(group), range_(range), step_(reverse ? -1 : 1) {
+    if (table.is_ordered) {
+      leaf_ = reverse ? static_cast<std::ptrdiff_t>(group.pages.size()) - 1 : 0;
+    } else {
+      SortRows(reverse);
+    }
+  }
+
+  // Goes to the next row; false at the end.
+  bool Next() { return leaf_ == kSorted ? NextSorted() : NextInLeaf(); }
+  std::string_view key() const { return form_.Key(slot_); }
+  std::string_view value() const { return form_.Value(slot_); }
+
+ private:
+  static constexpr std::ptrdiff_t kSorted = -2;
+  struct Row {
+    uint64_t first;
+    const char* slot;
+  };
+
+  bool IsInside(std::string_view key) const { return key >= range_.lower && (range_.upper.empty() || key < range_.upper); }
+
+  void SortRows(bool reverse) {
+    for (void* at : group_.pages) {
+      HashRows::ForEachSlot(static_cast<HashPage*>(at), form_.bytes(), [&](const char* slot) {
+        const std::string_view key = form_.Key(slot);
+        if (IsInside(key)) sorted_.push_back({FirstBytes(key), slot});
+      });
+    }
+    std::sort(sorted_.begin(), sorted_.end(), [this](const Row& a, const Row& b) {
+      return a.first != b.first ? a.first < b.first : form_.Key(a.slot) < form_.Key(b.slot);
+    });
+    if (reverse) std::reverse(sorted_.begin(), sorted_.end());
+  }
+  bool NextSorted() {
+    if (next_ == sorted_.size()) return false;
+    slot_ = sorted_[next_++].slot;
+    return true;
+  }
+
+  bool NextInLeaf() {
+    const auto leaves = static_cast<std::ptrdiff_t>(group_.pages.size());
+    for (; leaf_ >= 0 && leaf_ < leaves; leaf_ += step_, next_ = 0) {
+      auto* leaf = static_cast<Leaf*>(group_.pages[static_cast<size_t>(leaf_)]);
+      while (next_ < leaf->count) {
+        slot_ = leaf->slot(step_ > 0 ? next_ : leaf->count - 1 - next_, form_.bytes());
+        ++next_;
+        if (IsInside(key())) return true;
+      }
+    }
+    return false;
+  }
+
+  SlotForm form_;
+  const FrozenGroup& group_;
+  const RowRange& range_;
+  int step_;
+  std::ptrdiff_t leaf_ = kSorted;
+  std::vector<Row> sorted_;
+  size_t next_ = 0;  // row of the sorted ones, or of the leaf
+  const char* slot_ = nullptr;
+};
+
+}  // namespace sfkv

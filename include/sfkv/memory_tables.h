@@ -1,0 +1,254 @@
+// All tables of a store in memory, and the store's own rows: what is read and written by single keys, by ranges, and undone.
+//
+// Every write happens inside Write(), which holds the memory limit: while there is room beyond doubt nothing is checked; near the
+// limit, and in a batch over several states, what was there is remembered (undo_log.h) and put back if the write may not stand.
+// Owns the heap and the tables. One thread.
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "sfkv/memory_table.h"
+#include "sfkv/undo_log.h"
+
+namespace sfkv {
+
+// What a write will take at the least, as far as that is known before.
+struct WriteSize {
+  size_t rows = 0;
+  size_t bytes = 0;
+};
+
+class MemoryTables {
+ public:
+  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  // Which key groups there are. To be called before there are rows.
+  void Own(KeyGroupRange range) { range_ = range; }
+  KeyGroupRange range() const { return range_; }
+  RowHeap* heap() { return &heap_; }
+  size_t limit_bytes() const { return limit_bytes_; }
+
+  // Makes a table, or gives one another shape, for which its rows are moved.
+  void Declare(const TableShape& shape) {
+    std::unique_ptr<MemoryTable>& table = tables_[shape.table];
+    if (table == nullptr || table->rows() == 0) {
+      table = MakeTable(shape, &heap_);
+    } else if (!IsSame(table->shape(), shape)) {
+      Reshape(&table, shape);
+    }
+  }
+
+  const MemoryTable* table(uint8_t id) const { return tables_[id].get(); }
+  // That of the keys of a batch; null if it has no rows.
+  const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
+
+  void Clear() {
+    for (std::unique_ptr<MemoryTable>& table : tables_) table = nullptr;
+    reserved_.clear();
+    undo_ = nullptr;
+  }
+
+  // --- Rows by their encoded keys.
+
+  // No data if there is none. Valid until the next write.
+  std::string_view Find(std::string_view key) const {
+    if (IsReserved(key)) {
+      const auto found = reserved_.find(key);
+      return found == reserved_.end() ? std::string_view() : std::string_view(found->second);
+    }
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    return table == nullptr ? std::string_view() : table->Find(key);
+  }
+
+  const std::map<std::string, std::string, std::less<>>& reserved() const { return reserved_; }
+
+  // Runs a write, which makes the changes below; of what it changes nothing stays if it fails or the limit would be passed.
+  template <typename Change>
+  Status Write(WriteSize size, Change&& change) {
+    if (in_batch_ && batch_bytes_ + size.bytes > kMaxBatchBytes) return BatchTooLarge();
+    if (!in_batch_ && HasRoomBeyondDoubt(size)) return change();
+    UndoLog own;
+    if (!in_batch_) undo_ = &own;
+    const size_t mark = undo_->size();
+    const size_t before = heap_.used_bytes();
+    Status status;
+    try {
+      status = change();
+      if (status.ok() && limit_bytes_ != 0 && heap_.used_bytes() > std::max(limit_bytes_, before)) status = PastLimit();
+    } catch (const std::bad_alloc&) {
+      EndWrite(mark, /*undo=*/true);
+      throw;
+    }
+    EndWrite(mark, !status.ok());
+    if (in_batch_ && status.ok()) batch_bytes_ += size.bytes;
+    return status;
+  }
+
+  // --- Changes. REQUIRES: inside Write().
+
+  void Put(std::string_view key, std::string_view row) {
+    if (IsReserved(key)) {
+      Remember(key);
+      reserved_.insert_or_assign(std::string(key), std::string(row));
+    } else {
+      Remember(key);
+      char* at = Place(key, row.size(), 0);
+      if (!row.empty()) std::memcpy(at, row.data(), row.size());
+    }
+  }
+  void Erase(std::string_view key) {
+    Remember(key);
+    if (IsReserved(key)) {
+      const auto found = reserved_.find(key);
+      if (found != reserved_.end()) reserved_.erase(found);
+    } else if (tables_[IdOf(key)] != nullptr) {
+      tables_[IdOf(key)]->Erase(key);
+    }
+  }
+  // Makes a row longer, and returns where the "bytes" new ones are to be written; a row that is not there yet begins with them.
+  char* Extend(std::string_view key, size_t bytes) {
+    const std::string_view old = Find(key);
+    if (undo_ != nullptr && !old.empty()) {
+      undo_->RememberLength(key, old.size());
+    } else {
+      Remember(key);
+    }
+    const size_t length = old.size();
+    return Place(key, length + bytes, length) + length;
+  }
+  void EraseRange(uint8_t id, int key_group, const RowRange& rows) {
+    MemoryTable* table = tables_[id].get();
+    if (table == nullptr) return;
+    if (undo_ != nullptr) {
+      table->VisitRange(key_group, rows, [&](std::string_view key, std::string_view row) {
+        undo_->Remember(Encoded(key_group, id, key), row);
+        return true;
+      });
+    }
+    table->EraseRange(key_group, rows);
+  }
+  void ClearTable(uint8_t id) {
+    if (tables_[id] != nullptr) tables_[id]->Clear();
+  }
+
+  // --- A batch over several states.
+
+  bool in_batch() const { return in_batch_; }
+  void BeginBatch() {
+    in_batch_ = true;
+    batch_bytes_ = 0;
+    undo_ = &batch_;
+  }
+  void CommitBatch() {
+    batch_ = UndoLog();
+    in_batch_ = false;
+    undo_ = nullptr;
+  }
+  void DropBatch() {
+    if (!in_batch_) return;
+    in_batch_ = false;
+    EndWrite(0, /*undo=*/true);
+  }
+  // Runs a change that stays whether the batch that is open does or not.
+  template <typename Change>
+  void WriteThrough(Change&& change) {
+    UndoLog* log = undo_;
+    undo_ = nullptr;
+    change();
+    undo_ = log;
+  }
+
+  static bool IsReserved(std::string_view key) { return key[0] == '\xff' && key[1] == '\xff'; }
+  static uint8_t IdOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
+  static std::string Encoded(int key_group, uint8_t table, std::string_view row) {
+    std::string key(kKeyHeaderBytes, '\0');
+    EncodeKeyHeader(key.data(), key_group, table);
+    return key.append(row);
+  }
+
+  Status PastLimit() const {
+    return Status(Code::kLimit, "the state would take more than memory_limit=" + std::to_string(limit_bytes_) +
+                                    " bytes: open it with a larger one, or keep it on disk, in EmbeddedRocksDBStateBackend");
+  }
+
+ private:
+  static bool IsSame(const TableShape& a, const TableShape& b) {
+    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes;
+  }
+
+  // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
+  char* Place(std::string_view key, size_t value_bytes, size_t kept) {
+    std::unique_ptr<MemoryTable>& table = tables_[IdOf(key)];
+    TableShape any;
+    any.table = IdOf(key);
+    any.range = range_;
+    if (table == nullptr) table = MakeTable(any, &heap_);
+    char* at = table->Place(key, value_bytes, kept);
+    if (at != nullptr) return at;
+    any.is_ordered = table->shape().is_ordered;
+    Reshape(&table, any);
+    return table->Place(key, value_bytes, kept);
+  }
+
+  // Moves a table's rows into one of another shape; where some do not fit, into one that takes all.
+  void Reshape(std::unique_ptr<MemoryTable>* table, TableShape shape) {
+    const FrozenTable rows = (*table)->Freeze(range_, {});
+    const SlotForm form(shape.key_bytes, shape.value_bytes, shape.is_ordered);
+    const RowRange all;
+    VisitRows(rows, all, [&](int, std::string_view key, std::string_view row) {
+      if (!form.Fits(key.size(), row.size())) shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;
+    });
+    std::unique_ptr<MemoryTable> made = MakeTable(shape, &heap_);
+    VisitRows(rows, all, [&](int key_group, std::string_view key, std::string_view row) {
+      char* at = made->Place(Encoded(key_group, shape.table, key), row.size(), 0);
+      if (!row.empty()) std::memcpy(at, row.data(), row.size());
+    });
+    *table = std::move(made);
+  }
+  template <typename Visit>
+  static void VisitRows(const FrozenTable& table, const RowRange& range, Visit&& visit) {
+    for (const FrozenGroup& group : table.groups) {
+      for (FrozenRows rows(table, group, range, /*reverse=*/false); rows.Next();) visit(group.key_group, rows.key(), rows.value());
+    }
+  }
+
+  // No write makes more than a page for a row, nor more than as many pages as there are.
+  bool HasRoomBeyondDoubt(WriteSize size) const {
+    if (limit_bytes_ == 0) return true;
+    const size_t used = heap_.used_bytes();
+    return used + std::min(size.rows * kMostPageBytes, used) + size.rows * kMostRowBytes + 2 * size.bytes <= limit_bytes_;
+  }
+
+  void Remember(std::string_view key) {
+    if (undo_ == nullptr) return;
+    const std::string_view row = Find(key);
+    undo_->Remember(key, row.data() == nullptr ? std::nullopt : std::optional<std::string_view>(row));
+  }
+
+  // Ends a write, or a batch, and takes back what it changed since "mark".
+  void EndWrite(size_t mark, bool undo) {
+    UndoLog* log = undo_;
+    undo_ = nullptr;
+    if (undo) {
+      log->UndoTo(mark, [this](std::string_view key, std::string_view row) { Put(key, row); }, [this](std::string_view key) { Erase(key); },
+                  [this](std::string_view key, size_t bytes) { Place(key, bytes, bytes); });
+    }
+    if (in_batch_) undo_ = log;
+  }
+
+  static constexpr size_t kMostPageBytes = size_t{32} << 10;
+  static constexpr size_t kMostRowBytes = 1024;  // of pages, beside the row itself
+
+  const size_t limit_bytes_;
+  RowHeap heap_;
+  std::array<std::unique_ptr<MemoryTable>, 256> tables_;
+  std::map<std::string, std::string, std::less<>> reserved_;
+  KeyGroupRange range_;
+  UndoLog batch_;
+  UndoLog* undo_ = nullptr;  // the open batch's, or that of a write near the limit
+  bool in_batch_ = false;
+  size_t batch_bytes_ = 0;
+};
+
+}  // namespace sfkv

@@ -1,0 +1,276 @@
+// The rows of one key group in the order of their keys: sorted leaves behind a sorted directory, which keeps the first eight bytes
+// of each leaf's first key beside it.
+//
+// A leaf has up to kLeafSlots slots (row_slot.h). A full one is split in halves, or, where rows come in order, left full. What a
+// view sees (row_heap.h) is copied by the leaf before it is changed.
+// One thread; what a view sees may be read by any.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "sfkv/row_slot.h"
+
+namespace sfkv {
+
+struct Leaf {
+  uint64_t born;
+  uint32_t count;
+  uint32_t room;  // slots
+
+  char* slot(size_t i, size_t slot_bytes) { return reinterpret_cast<char*>(this + 1) + i * slot_bytes; }
+  static size_t BytesFor(size_t slots, size_t slot_bytes) { return sizeof(Leaf) + slots * slot_bytes; }
+};
+
+class OrderedRows {
+ public:
+  using Page = Leaf;
+  static constexpr bool kOrdered = true;
+
+  struct Context {
+    RowHeap* heap;
+    SlotForm form;
+  };
+
+  // A place among the rows: a leaf, and a slot in it. What is behind the last row has no leaf.
+  struct Position {
+    size_t leaf;
+    size_t slot;
+  };
+
+  // Frees all pages and cells. To be called before it ends.
+  void Clear(Context& c) {
+    for (Leaf* leaf : leaves_) {
+      for (size_t i = 0; i < leaf->count; ++i) c.form.Empty(c.heap, leaf->slot(i, c.form.bytes()));
+      FreeLeaf(c, leaf);
+    }
+    c.heap->Count(DirectoryBytes(), 0);
+    leaves_ = {};
+    firsts_ = {};
+    rows_ = 0;
+  }
+
+  size_t rows() const { return rows_; }
+
+  // The leaves in which rows of a range may lie.
+  template <typename Visit>
+  void VisitLeaves(const Context& c, std::string_view lower, std::string_view upper, Visit&& visit) const {
+    for (size_t at = LowerBound(c, lower).leaf; at < leaves_.size(); ++at) {
+      if (!upper.empty() && c.form.Key(leaves_[at]->slot(0, c.form.bytes())) >= upper) return;
+      visit(leaves_[at]);
+    }
+  }
+
+  // The first row that is not less than "key"; AtEnd() if there is none.
+  Position LowerBound(const Context& c, std::string_view key) const {
+    if (leaves_.empty()) return {0, 0};
+    const size_t leaf = LeafOf(c, key);
+    const size_t slot = SlotOf(c, leaves_[leaf], key);
+    return slot < leaves_[leaf]->count ? Position{leaf, slot} : Position{leaf + 1, 0};
+  }
+  bool AtEnd(Position at) const { return at.leaf == leaves_.size(); }
+  char* At(const Context& c, Position at) const { return leaves_[at.leaf]->slot(at.slot, c.form.bytes()); }
+  void Next(Position* at) const {
+    if (++at->slot < leaves_[at->leaf]->count) return;
+    *at = {at->leaf + 1, 0};
+  }
+
+  char* Find(const Context& c, std::string_view key) const {
+    if (leaves_.empty()) return nullptr;
+    Leaf* leaf = leaves_[LeafOf(c, key)];
+    const size_t slot = SlotOf(c, leaf, key);
+    return slot < leaf->count && c.form.HasKey(leaf->slot(slot, c.form.bytes()), key) ? leaf->slot(slot, c.form.bytes()) : nullptr;
+  }
+
+  // Makes a row of a key, or gives the one that is there another value, and returns where that is to be written: the first "kept"
+  // bytes of the old one stay.
+  char* Place(Context& c, std::string_view key, size_t value_bytes, size_t kept) {
+    size_t at = 0, slot = 0;
+    if (!leaves_.empty()) {
+      at = LeafOf(c, key);
+      slot = SlotOf(c, leaves_[at], key);
+      if (slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) {
+        Leaf* leaf = Own(c, at);
+        return c.form.Resize(c.heap, leaf->slot(slot, c.form.bytes()), value_bytes, kept);
+      }
+    }
+    // All that may fail for want of memory comes before the first change.
+    char filled[SlotForm::kMostBytes];
+    char* value = c.form.Fill(c.heap, filled, key, value_bytes);
+    if (leaves_.empty()) {
+      AddLeaf(c, 0, NewLeaf(c, kLeastSlots));
+    } else if (leaves_[at]->count == kLeafSlots) {
+      Split(c, at, slot);
+      if (slot > leaves_[at]->count || leaves_[at]->count == kLeafSlots) slot -= leaves_[at++]->count;
+    }
+    Leaf* leaf = OwnWithRoom(c, at);
+    char* to = leaf->slot(slot, c.form.bytes());
+    std::memmove(to + c.form.bytes(), to, (leaf->count - slot) * c.form.bytes());
+    std::memcpy(to, filled, c.form.bytes());
+    ++leaf->count;
+    ++rows_;
+    if (slot == 0) firsts_[at] = FirstBytes(key);
+    return c.form.has_cells() ? value : to + (value - filled);
+  }
+
+  // Removes a row. False if there is none.
+  bool Erase(Context& c, std::string_view key) {
+    if (leaves_.empty()) return false;
+    const size_t at = LeafOf(c, key);
+    const size_t slot = SlotOf(c, leaves_[at], key);
+    if (slot == leaves_[at]->count || !c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) return false;
+    EraseSlots(c, at, slot, slot + 1);
+    Tidy(c, at, at + 1);
+    return true;
+  }
+
+  // Removes the rows from "lower", up to but without "upper"; an empty "upper" is no bound.
+  void EraseRange(Context& c, std::string_view lower, std::string_view upper) {
+    if (!upper.empty() && upper <= lower) return;
+    const Position first = LowerBound(c, lower);
+    const Position bound = upper.empty() ? Position{leaves_.size(), 0} : LowerBound(c, upper);
+    size_t end = first.leaf;
+    for (; end < leaves_.size() && (end < bound.leaf || (end == bound.leaf && bound.slot != 0)); ++end) {
+      const size_t from = end == first.leaf ? first.slot : 0;
+      const size_t to = end == bound.leaf ? bound.slot : leaves_[end]->count;
+      if (from == to) continue;
+      EraseSlots(c, end, from, to);
+    }
+    Tidy(c, first.leaf, end);
+  }
+
+ private:
+  static constexpr size_t kLeafSlots = 128;
+  static constexpr size_t kLeastSlots = 4;
+
+  // Whether the key of a slot is less than "key", whose first bytes are "first".
+  static bool IsLess(const Context& c, const char* slot, uint64_t first, std::string_view key) {
+    const uint64_t other = c.form.First(slot);
+    return other != first ? other < first : c.form.Key(slot) < key;
+  }
+
+  // The last leaf whose first key is not greater than "key", or the first leaf. REQUIRES: there is one.
+  size_t LeafOf(const Context& c, std::string_view key) const {
+    const uint64_t first = FirstBytes(key);
+    size_t from = 0, to = leaves_.size();  // the first leaf whose first key is greater
+    while (from < to) {
+      const size_t middle = (from + to) / 2;
+      const bool is_greater = firsts_[middle] != first ? firsts_[middle] > first : c.form.Key(leaves_[middle]->slot(0, c.form.bytes())) > key;
+      if (is_greater) {
+        to = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    return from == 0 ? 0 : from - 1;
+  }
+
+  // The first slot of a leaf that is not less than "key".
+  static size_t SlotOf(const Context& c, Leaf* leaf, std::string_view key) {
+    const uint64_t first = FirstBytes(key);
+    // Rows that come in order go behind the last.
+    if (leaf->count != 0 && IsLess(c, leaf->slot(leaf->count - 1, c.form.bytes()), first, key)) return leaf->count;
+    size_t from = 0, to = leaf->count;
+    while (from < to) {
+      const size_t middle = (from + to) / 2;
+      if (IsLess(c, leaf->slot(middle, c.form.bytes()), first, key)) {
+        from = middle + 1;
+      } else {
+        to = middle;
+      }
+    }
+    return from;
+  }
+
+  static Leaf* NewLeaf(Context& c, size_t room) {
+    auto* leaf = static_cast<Leaf*>(c.heap->Allocate(Leaf::BytesFor(room, c.form.bytes())));
+    leaf->born = c.heap->epoch();
+    leaf->count = 0;
+    leaf->room = static_cast<uint32_t>(room);
+    return leaf;
+  }
+  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, Leaf::BytesFor(leaf->room, c.form.bytes()), leaf->born); }
+
+  void AddLeaf(Context& c, size_t at, Leaf* leaf) {
+    MakeDirectoryRoom(c);
+    leaves_.insert(leaves_.begin() + static_cast<std::ptrdiff_t>(at), leaf);
+    firsts_.insert(firsts_.begin() + static_cast<std::ptrdiff_t>(at), leaf->count == 0 ? 0 : c.form.First(leaf->slot(0, c.form.bytes())));
+  }
+  void MakeDirectoryRoom(Context& c) {
+    if (leaves_.size() < leaves_.capacity() && firsts_.size() < firsts_.capacity()) return;
+    const size_t before = DirectoryBytes();
+    const size_t room = leaves_.size() + leaves_.size() / 2 + 1;
+    leaves_.reserve(room);
+    firsts_.reserve(room);
+    c.heap->Count(before, DirectoryBytes());
+  }
+
+  // A copy of a leaf in its place, with as much room as is asked for.
+  Leaf* Remake(Context& c, size_t at, size_t room) {
+    Leaf* leaf = leaves_[at];
+    Leaf* made = NewLeaf(c, room);
+    made->count = leaf->count;
+    std::memcpy(made->slot(0, c.form.bytes()), leaf->slot(0, c.form.bytes()), leaf->count * c.form.bytes());
+    FreeLeaf(c, leaf);
+    return leaves_[at] = made;
+  }
+  // The leaf itself, or a copy that no view sees; the second with room for one more row.
+  Leaf* Own(Context& c, size_t at) { return c.heap->IsSeen(leaves_[at]->born) ? Remake(c, at, leaves_[at]->room) : leaves_[at]; }
+  Leaf* OwnWithRoom(Context& c, size_t at) {
+    if (leaves_[at]->count < leaves_[at]->room) return Own(c, at);
+    return Remake(c, at, std::min<size_t>(kLeafSlots, leaves_[at]->room * 2));
+  }
+
+  // Splits a full leaf before a row is put at "slot": behind the last leaf's last row nothing is moved.
+  void Split(Context& c, size_t at, size_t slot) {
+    const bool in_order = slot == kLeafSlots && at + 1 == leaves_.size();
+    const size_t kept = in_order ? kLeafSlots : kLeafSlots / 2;
+    MakeDirectoryRoom(c);
+    Leaf* rest = NewLeaf(c, in_order ? kLeafSlots / 2 : kLeafSlots);
+    if (!in_order) {
+      Leaf* leaf = Own(c, at);
+      rest->count = static_cast<uint32_t>(kLeafSlots - kept);
+      std::memcpy(rest->slot(0, c.form.bytes()), leaf->slot(kept, c.form.bytes()), rest->count * c.form.bytes());
+      leaf->count = static_cast<uint32_t>(kept);
+    }
+    AddLeaf(c, at + 1, rest);
+  }
+
+  // Takes rows out of a leaf, which may be empty afterwards: Tidy() must follow.
+  void EraseSlots(Context& c, size_t at, size_t from, size_t to) {
+    Leaf* leaf = Own(c, at);
+    const size_t slot_bytes = c.form.bytes();
+    for (size_t i = from; i < to; ++i) c.form.Empty(c.heap, leaf->slot(i, slot_bytes));
+    std::memmove(leaf->slot(from, slot_bytes), leaf->slot(to, slot_bytes), (leaf->count - to) * slot_bytes);
+    leaf->count -= static_cast<uint32_t>(to - from);
+    rows_ -= to - from;
+    if (from == 0 && leaf->count != 0) firsts_[at] = c.form.First(leaf->slot(0, slot_bytes));
+  }
+
+  // Removes empty leaves between two, and makes smaller what became nearly empty.
+  void Tidy(Context& c, size_t begin, size_t end) {
+    if (rows_ == 0) return Clear(c);
+    for (size_t at = begin; at < end; ++at) {
+      Leaf* leaf = leaves_[at];
+      if (leaf->count != 0 && leaf->room > kLeastSlots && leaf->count * 4 < leaf->room) Remake(c, at, leaf->room / 2);
+    }
+    size_t kept = begin;
+    for (size_t at = begin; at < end; ++at) {
+      if (leaves_[at]->count == 0) {
+        FreeLeaf(c, leaves_[at]);
+        continue;
+      }
+      leaves_[kept] = leaves_[at];
+      firsts_[kept++] = firsts_[at];
+    }
+    leaves_.erase(leaves_.begin() + static_cast<std::ptrdiff_t>(kept), leaves_.begin() + static_cast<std::ptrdiff_t>(end));
+    firsts_.erase(firsts_.begin() + static_cast<std::ptrdiff_t>(kept), firsts_.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+
+  size_t DirectoryBytes() const { return leaves_.capacity() * sizeof(Leaf*) + firsts_.capacity() * sizeof(uint64_t); }
+  std::vector<Leaf*> leaves_;
+  std::vector<uint64_t> firsts_;  // the first eight bytes of each leaf's first key
+  size_t rows_ = 0;
+};
+
+}  // namespace sfkv

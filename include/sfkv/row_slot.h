@@ -1,0 +1,141 @@
+// How rows lie in the pages of memory tables: in their slots, where key and value have a width, else behind a pointer.
+//
+//   slot   := [key] [bytes of the value u8] [value, in as much room as the longest takes]
+//           | [the key's first eight bytes, as a number, in ordered tables] [pointer to a cell]
+//   cell   := header · key · value, with room for it to grow
+//
+// Keys are rows without their header: the table and the key group are known by where they lie. Cells and pages belong to a
+// RowHeap and carry the epoch in which they were made (row_heap.h): what a view sees is copied before it is changed.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "sfkv/row_codec.h"
+#include "sfkv/row_heap.h"
+
+namespace sfkv {
+
+// The first eight bytes of a key as a number that sorts as they do; zeros where it is shorter.
+inline uint64_t FirstBytes(std::string_view key) {
+  if (key.size() >= 8) return ByteSwap(LoadAs<uint64_t>(key.data()));
+  char bytes[8] = {};
+  if (!key.empty()) std::memcpy(bytes, key.data(), key.size());
+  return ByteSwap(LoadAs<uint64_t>(bytes));
+}
+
+// A row behind a pointer.
+struct Cell {
+  uint64_t born : 48;  // 280 million million views may begin before it wraps
+  uint64_t key_bytes : 16;
+  uint32_t value_bytes;
+  uint32_t room;  // for the value
+
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+  std::string_view key() { return {bytes(), key_bytes}; }
+  std::string_view value() { return {bytes() + key_bytes, value_bytes}; }
+  size_t size() const { return sizeof(Cell) + key_bytes + room; }
+
+  static Cell* Make(RowHeap* heap, std::string_view key, size_t value_bytes, size_t room) {
+    auto* cell = static_cast<Cell*>(heap->Allocate(sizeof(Cell) + key.size() + room));
+    cell->born = heap->epoch();
+    cell->key_bytes = key.size();
+    cell->value_bytes = static_cast<uint32_t>(value_bytes);
+    cell->room = static_cast<uint32_t>(room);
+    if (!key.empty()) std::memcpy(cell->bytes(), key.data(), key.size());
+    return cell;
+  }
+  void Free(RowHeap* heap) { heap->Free(this, size(), born); }
+};
+static_assert(kMaxKeyRowBytes < (1u << 16) && kMaxValueBytes < (size_t{1} << 32), "a cell's header holds every size");
+
+class SlotForm {
+ public:
+  static constexpr size_t kMostKeyBytes = 48;
+  static constexpr size_t kMostValueBytes = 80;
+  static constexpr size_t kMostBytes = kMostKeyBytes + 1 + kMostValueBytes;
+
+  SlotForm() : SlotForm(kMostKeyBytes + 1, 0, true) {}
+  // "key_bytes" and "value_room": of all keys, and of the longest value.
+  SlotForm(size_t key_bytes, size_t value_room, bool ordered)
+      : has_cells_(key_bytes > kMostKeyBytes || value_room > kMostValueBytes),
+        key_bytes_(has_cells_ ? 0 : static_cast<uint32_t>(key_bytes)),
+        value_room_(has_cells_ ? 0 : static_cast<uint32_t>(value_room)),
+        pointer_at_(ordered ? 8 : 0),
+        bytes_(has_cells_ ? pointer_at_ + sizeof(Cell*) : key_bytes_ + 1 + value_room_) {}
+
+  bool operator==(const SlotForm& other) const {
+    return has_cells_ == other.has_cells_ && key_bytes_ == other.key_bytes_ && value_room_ == other.value_room_ && bytes_ == other.bytes_;
+  }
+
+  bool has_cells() const { return has_cells_; }
+  size_t bytes() const { return bytes_; }
+  size_t key_bytes() const { return key_bytes_; }
+  // Whether such a row can lie in a slot.
+  bool Fits(size_t key_bytes, size_t value_bytes) const {
+    return has_cells_ || (key_bytes == key_bytes_ && value_bytes <= value_room_);
+  }
+
+  Cell* CellOf(const char* slot) const { return LoadAs<Cell*>(slot + pointer_at_); }
+  std::string_view Key(const char* slot) const { return has_cells_ ? CellOf(slot)->key() : std::string_view(slot, key_bytes_); }
+  std::string_view Value(const char* slot) const {
+    return has_cells_ ? CellOf(slot)->value() : std::string_view(slot + key_bytes_ + 1, static_cast<uint8_t>(slot[key_bytes_]));
+  }
+  bool HasKey(const char* slot, std::string_view key) const {
+    if (has_cells_) return CellOf(slot)->key() == key;
+    if (key_bytes_ == 8) return LoadAs<uint64_t>(slot) == LoadAs<uint64_t>(key.data());
+    return std::memcmp(slot, key.data(), key_bytes_) == 0;
+  }
+  // The key's first bytes. REQUIRES: of an ordered table.
+  uint64_t First(const char* slot) const { return has_cells_ ? LoadAs<uint64_t>(slot) : FirstBytes({slot, key_bytes_}); }
+
+  // Fills an empty slot with a key, and returns where its value of "value_bytes" is to be written: in the slot or in a cell.
+  char* Fill(RowHeap* heap, char* slot, std::string_view key, size_t value_bytes) const {
+    if (!has_cells_) {
+      std::memcpy(slot, key.data(), key_bytes_);
+      slot[key_bytes_] = static_cast<char>(value_bytes);
+      return slot + key_bytes_ + 1;
+    }
+    if (pointer_at_ != 0) StoreAs(slot, FirstBytes(key));
+    Cell* cell = Cell::Make(heap, key, value_bytes, value_bytes);
+    StoreAs(slot + pointer_at_, cell);
+    return cell->bytes() + key.size();
+  }
+
+  // Gives a row of "value_bytes", of which the first "kept" stay as they are, and returns where the value begins.
+  // REQUIRES: the slot's page was not seen, or copied.
+  char* Resize(RowHeap* heap, char* slot, size_t value_bytes, size_t kept) const {
+    if (!has_cells_) {
+      slot[key_bytes_] = static_cast<char>(value_bytes);
+      return slot + key_bytes_ + 1;
+    }
+    Cell* cell = CellOf(slot);
+    // A value that grows is given room to go on; one that shrinks to a fraction gives its memory back.
+    const bool fits = value_bytes <= cell->room && value_bytes + 64 >= cell->room / 4;
+    if (fits && !heap->IsSeen(cell->born)) {
+      cell->value_bytes = static_cast<uint32_t>(value_bytes);
+      return cell->bytes() + cell->key_bytes;
+    }
+    const size_t room = kept == 0 || value_bytes <= cell->room ? value_bytes : value_bytes + value_bytes / 2;
+    Cell* grown = Cell::Make(heap, cell->key(), value_bytes, room);
+    if (kept != 0) std::memcpy(grown->bytes() + grown->key_bytes, cell->value().data(), kept);
+    cell->Free(heap);
+    StoreAs(slot + pointer_at_, grown);
+    return grown->bytes() + grown->key_bytes;
+  }
+
+  // Frees what an occupied slot points to.
+  void Empty(RowHeap* heap, const char* slot) const {
+    if (has_cells_) CellOf(slot)->Free(heap);
+  }
+
+ private:
+  bool has_cells_;
+  uint32_t key_bytes_;
+  uint32_t value_room_;
+  uint32_t pointer_at_;
+  size_t bytes_;
+};
+
+}  // namespace sfkv
