@@ -5,7 +5,7 @@ from typing import Any, final
 import pyarrow as pa
 from typing_extensions import Self
 
-from sfkv._types import Column
+from sfkv._stored_types import Column
 
 def can_read(given: pa.DataType, wanted: pa.DataType) -> bool: ...
 

@@ -17,7 +17,7 @@ from sfkv._casts import converted
 from sfkv._cells import can_read
 from sfkv._errors import SchemaError
 from sfkv._sequences import Misfit, from_values
-from sfkv._types import Column
+from sfkv._stored_types import Column
 
 _CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 

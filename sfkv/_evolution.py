@@ -12,7 +12,8 @@ from typing import Any
 
 from sfkv._errors import CorruptionError, SchemaError
 from sfkv._rows import ValueRows
-from sfkv._types import NO_DEFAULT, Column, ValueSchema, parse_type
+from sfkv._stored_types import NO_DEFAULT, Column, parse_type
+from sfkv._types import ValueSchema
 
 _MAX_VERSIONS = 256
 

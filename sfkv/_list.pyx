@@ -9,7 +9,8 @@ from libc.string cimport memcpy
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._types import Column, ValueSchema
+from sfkv._stored_types import Column
+from sfkv._types import ValueSchema
 from sfkv._cells cimport Cell, string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._engine cimport CCall

@@ -15,17 +15,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
 from sfkv import _batch, _core, _table
-from sfkv._descriptions import UNREADABLE, read_table
-from sfkv._errors import ConfigError, CorruptionError, Error, LimitError, SchemaError, UsageError
-from sfkv._evolution import evolve, with_history
+from sfkv._errors import Error, UsageError
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import KeySchema, ValueSchema, describe_text
+from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.batch import Batch
 from sfkv.backend.cells import Cells
 from sfkv.backend.payloads import Payloads
+from sfkv.backend.registry import Registry
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
@@ -36,8 +33,6 @@ from sfkv.state.table import Table
 from sfkv.state.value import ValueState
 
 _KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.VALUE}
-_MAX_TABLES = 256
-_MAX_NAME_BYTES = 1000
 
 
 class KeyedStateBackend:
@@ -54,10 +49,7 @@ class KeyedStateBackend:
         self._slot = slot
         self._key = key
         self._restored_from = restored_from
-        self._tables = _read_tables(store)
-        self._finish_drops()
-        self._states: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-        self._natives: weakref.WeakSet[_table.Table] = weakref.WeakSet()
+        self._registry = Registry(store)
         self._uploads: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
@@ -159,9 +151,10 @@ class KeyedStateBackend:
     ) -> Any:
         """The state of a name: the one that is known, or one over the table that holds it or will."""
         keys = {"key": key, "user_key": user_key}
-        table = self._register(name, kind, value, **{role: schema for role, schema in keys.items() if schema is not None})
-        with_history(value, self._tables[table]["value"])
-        known = self._states.get(name)
+        table = self._registry.register(
+            name, kind, value, **{role: schema for role, schema in keys.items() if schema is not None}
+        )
+        known = self._registry.states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
         native = _table.Table(
@@ -174,63 +167,16 @@ class KeyedStateBackend:
             _KINDS[kind],
             None if user_key is None else KeyRows(user_key, name),
         )
-        self._natives.add(native)
         if kind == "table":
             native.keep_least_keys()
         state = cls(name, native, key or self._key, *([] if user_key is None else [user_key]), value)
-        self._states[name] = state
+        self._registry.add(name, native, state)
         return state
-
-    def _register(self, name: str, kind: str, value: ValueSchema, **keys: KeySchema) -> int:
-        """The table byte of a state, which is stored with what it holds when the name is new."""
-        if kind != "payloads":
-            _check_name(name)
-        wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None}
-        wanted |= {role: schema.describe() for role, schema in keys.items()}
-        for table, stored in self._tables.items():
-            if stored["name"] == name:
-                self._compare(table, stored, wanted, value)
-                return table
-        table = next((free for free in range(_MAX_TABLES) if free not in self._tables), -1)
-        if table < 0:
-            raise LimitError(
-                f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=name
-            )
-        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(wanted)}, "register", through=True)
-        self._tables[table] = wanted
-        return table
-
-    def _compare(self, table: int, stored: dict[str, Any], wanted: dict[str, Any], value: ValueSchema) -> None:
-        """Refuses to take a state for another; one whose value has gained columns gets a new version."""
-        try:
-            if {**stored, "value": None} != {**wanted, "value": None}:
-                raise SchemaError("use the stored type, or another name")
-            evolved = evolve(stored["value"], value)
-        except SchemaError as error:
-            raise SchemaError(
-                f"state {stored['name']!r} holds {_text_of(stored)}, and was asked for as {_text_of(wanted)}: {error}",
-                operation="register",
-                path=self._store.path,
-                state=stored["name"],
-                column=error.column,
-            ) from error
-        if evolved is not stored["value"]:
-            description = {**stored, "value": evolved}
-            _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(description)}, "register", through=True)
-            self._tables[table] = description
-            self._end_natives(table, "the state was registered again with other columns: use what that returned")
-
-    def _end_natives(self, table: int, why: str) -> None:
-        """Ends what reads and writes a table in its old form."""
-        for native in self._natives:
-            if native.id == table:
-                native.drop(why)
-        self._states.pop(self._tables[table]["name"], None)
 
     @property
     def states(self) -> dict[str, str]:
         """The kind and type of each state that is stored, by name, whether it was registered in this session or not."""
-        return {table["name"]: _text_of(table) for table in self._tables.values() if table["kind"] != "payloads"}
+        return self._registry.texts()
 
     def drop_state(self, name: str) -> None:
         """Removes a state and all its rows, whether it was registered in this session or not. Its name is free afterwards.
@@ -243,22 +189,7 @@ class KeyedStateBackend:
             Deletes row by row, or key group by key group where there are many. If it is interrupted by a crash, the rest is
             removed when the backend is opened again.
         """
-        table = next((table for table, stored in self._tables.items() if stored["name"] == name and name), None)
-        if table is None:
-            raise UsageError(f"there is no state {name!r}: there are {', '.join(map(repr, self.states)) or 'none'}", state=name)
-        dropping = {**self._tables[table], "dropping": True}
-        _batch.refuse(self._store, "drop_state")
-        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(dropping)}, "drop_state")
-        self._tables[table] = dropping
-        self._end_natives(table, "the state was dropped")
-        self._finish_drops()
-
-    def _finish_drops(self) -> None:
-        """Removes the rows of the states that are being dropped, and then what describes them."""
-        for table in [table for table, stored in self._tables.items() if stored.get("dropping")]:
-            _batch.drop_table(self._store, table)
-            _batch.write_rows(self._store, {_table_row(table): None}, "drop_state")
-            del self._tables[table]
+        self._registry.drop(name)
 
     # --- More than one state.
 
@@ -284,7 +215,7 @@ class KeyedStateBackend:
     @property
     def payloads(self) -> Payloads:
         """Opaque payloads per key group, for operators that keep their own state in memory."""
-        table = self._register("", "payloads", ValueSchema.of(bytes))
+        table = self._registry.register("", "payloads", ValueSchema.of(bytes))
         return Payloads(self._store, table, self)
 
     # --- What it is.
@@ -356,7 +287,7 @@ class KeyedStateBackend:
             key=self._key.describe(),
             max_parallelism=self.max_parallelism,
             key_groups=self.key_groups,
-            tables=tuple({"id": table, **described} for table, described in sorted(self._tables.items())),
+            tables=tuple({"id": table, **described} for table, described in sorted(self._registry.tables.items())),
             metadata=metadata,
             created_ms=time.time_ns() // 1_000_000,
         )
@@ -435,37 +366,8 @@ class KeyedStateBackend:
 
     def __repr__(self) -> str:
         first, last = self.key_groups
-        state = "closed" if self.closed else f"{len(self._tables)} states"
+        state = "closed" if self.closed else f"{len(self._registry.tables)} states"
         return f"KeyedStateBackend({self.path!r}, key={self._key}, key_groups={first}-{last}, {state})"
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
-        raise ConfigError(f"a state's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
-
-
-def _table_row(table: int) -> bytes:
-    return _core.TABLE_ROWS + bytes([table])
-
-
-def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
-    """The states that are stored, by table byte."""
-    tables = {}
-    for key, row in store.reserved_rows().items():
-        if key.startswith(_core.TABLE_ROWS):
-            try:
-                tables[key[len(_core.TABLE_ROWS)]] = read_table(row)
-            except (IndexError, *UNREADABLE) as error:
-                raise CorruptionError(
-                    f"Corruption: the registry of {store.path} cannot be read: {error}", path=store.path
-                ) from error
-    return tables
-
-
-def _text_of(table: dict[str, Any]) -> str:
-    own_key = table.get("user_key") or table.get("key")
-    key = f"{describe_text(own_key)}, " if own_key is not None else ""
-    return f"{table['kind']}<{key}{describe_text(table['value'])}>"
 
 
 # Backends that are open when the interpreter exits are closed before their threads lose it.

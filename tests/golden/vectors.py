@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import Column, KeySchema, ValueSchema
+from sfkv._stored_types import Column
+from sfkv._types import KeySchema, ValueSchema
 from tests.format.arrays import simplest
 
 MOMENTS = [-(2**63), -1, 0, 1357016400, 2**63 - 1]

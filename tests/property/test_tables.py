@@ -266,7 +266,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def register_again(self):
         """Another object over the same rows must know what the first has learned, and tell it what it writes."""
-        self.keyed._states.pop("t")
+        self.keyed._registry.states.pop("t")
         self.register()
 
     @rule()

@@ -67,7 +67,7 @@ def test_a_batch_that_was_dropped_leaves_a_right_bound(keyed, windows):
 
 def test_it_is_one_for_all_objects_of_a_table(keyed, windows):
     assert ends(windows.scan_range(None, 0)) == []
-    keyed._states.pop("windows")
+    keyed._registry.states.pop("windows")
     other = keyed.table("windows", WINDOW, int, group_by="user")
     assert other is not windows
     other.put((-1, "u7"), 1)

@@ -10,7 +10,7 @@ import pytest
 import sfkv
 from sfkv._cells import can_read
 from sfkv._columns import ColumnReader
-from sfkv._types import Column
+from sfkv._stored_types import Column
 
 UTC = dt.timezone.utc
 

@@ -10,7 +10,7 @@ import pytest
 
 import sfkv
 from sfkv._columns import ColumnReader
-from sfkv._types import Column
+from sfkv._stored_types import Column
 
 RECORD = pa.schema([("n", pa.int64()), ("word", pa.utf8()), ("at", pa.timestamp("us"))])
 MOMENT = dt.datetime(2024, 1, 1, 5)

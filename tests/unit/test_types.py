@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import sfkv
-from sfkv._types import MAX_TYPE_DEPTH, describe_type, parse_type
+from sfkv._stored_types import describe_type, parse_type
+from sfkv._types import MAX_TYPE_DEPTH
 from tests.format.arrays import simplest
 from tests.format.strategies import noise
 
