@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sfkv.backend.cells import Cells
     from sfkv.backend.info import build_info
     from sfkv.backend.keyed import KeyedStateBackend
+    from sfkv.backend.memory import HashMapStateBackend
     from sfkv.backend.payloads import Payloads
     from sfkv.backend.rocksdb import EmbeddedRocksDBStateBackend, open
     from sfkv.backend.routing import key_group_range, key_groups
@@ -73,6 +74,7 @@ _HOMES = {
     "sfkv.backend.cells": ("Cells",),
     "sfkv.backend.info": ("build_info",),
     "sfkv.backend.keyed": ("KeyedStateBackend",),
+    "sfkv.backend.memory": ("HashMapStateBackend",),
     "sfkv.backend.payloads": ("Payloads",),
     "sfkv.backend.rocksdb": ("EmbeddedRocksDBStateBackend", "open"),
     "sfkv.backend.routing": ("key_group_range", "key_groups"),

@@ -1,6 +1,6 @@
 """Writes to a store as a whole: batches over several states, the store's own rows, and the end of a state."""
 
-from sfkv._core import Store
+from sfkv._store import Store
 
 def begin(store: Store) -> None: ...
 def commit(store: Store) -> None: ...

@@ -5,8 +5,8 @@
 from libc.stdint cimport uint8_t
 
 from sfkv import _errors
-from sfkv._core cimport Store
-from sfkv._engine cimport CCall
+from sfkv._store cimport Store
+from sfkv._store cimport CCall
 from sfkv._rows cimport CWriteBatch, view
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CRows

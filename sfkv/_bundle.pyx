@@ -11,7 +11,7 @@ from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeader
 from sfkv._status cimport Context, failure
 
 from sfkv import _errors
-from sfkv._core import OFFSET_ROW
+from sfkv._store import OFFSET_ROW
 
 
 @cython.final
@@ -26,7 +26,7 @@ cdef class BundleRows:
 
     def __cinit__(self, Table table not None, keys):
         self.table = table
-        table.read_keys(keys, &self.batch, "bundle")
+        table.read_sorted_keys(keys, &self.batch, "bundle")
         table.read_rows(self.batch, &self.stored, "bundle")
         self.decode()
 

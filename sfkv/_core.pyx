@@ -7,6 +7,7 @@ objects are held by value and smart pointers.
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cython.operator cimport dereference as deref
 from libc.stdint cimport uint64_t
@@ -17,11 +18,12 @@ from libcpp.vector cimport vector
 import os
 
 from sfkv._engine cimport (
-    CCall, CEngineInfo, CSlot, CSnapshotFile, CStore, CStoreOptions, ChecksumFile, DescribeEngine, LiveBatches, LiveScans,
-    LiveSlots, LiveStores, MakeDirectories, ReplaceFileSystem, SyncDirectory, TakeSnapshot, WrapFileSystem, WriteMarker,
+    CEngineInfo, CHeldDirectory, CSlot, CSnapshotFile, CStore, CStoreOptions, ChecksumFile, DescribeEngine, LiveBatches, LiveScans,
+    LiveSlots, LiveStores, MakeDirectories, ReadBlock, ReplaceFileSystem, StoreKind, SyncDirectory, TakeSnapshot, WrapFileSystem, WriteMarker,
 )
-from sfkv._rows cimport string_view, view
+from sfkv._rows cimport CByteBuffer, string_view, view
 from sfkv._status cimport CStatus, Context, check
+from sfkv._store cimport CCall, Store
 from sfkv._tables cimport CRows
 
 cdef extern from "sfkv/snapshot.h":
@@ -38,13 +40,6 @@ cdef extern from *:
     const char* SFKV_ENGINE
     const char* SFKV_ENGINE_FLAGS
     const char* SFKV_COMPILER
-
-# The reserved rows: FORMAT.md section 5.
-STORE_ROW = b"\xff\xff\x00"
-TABLE_ROWS = b"\xff\xff\x01"
-CELL_ROWS = b"\xff\xff\x02"
-OFFSET_ROW = b"\xff\xff\x03"
-RESERVED_BOUND = b"\xff\xff\x04"
 
 
 def build_info():
@@ -135,7 +130,38 @@ cdef class Slot:
 
 
 @cython.final
-cdef class Store:
+cdef class Directory:
+    """The directory of a store in memory, held until close()."""
+    cdef CHeldDirectory c_directory
+    cdef Context context
+
+    def __cinit__(self, str path not None, *, bint create, bint recover):
+        cdef string c_path = os.fsencode(path)
+        cdef CStatus status
+        self.context = Context(path=path)
+        with nogil:
+            status = self.c_directory.Open(c_path, create, recover, StoreKind.kMemory)
+        check(status, self.context, "open")
+
+    @property
+    def found_state(self):
+        """What the marker said when it was opened: "new", "open" or "clean"."""
+        return self.c_directory.found_state().decode()
+
+    def mark(self, bytes state not None):
+        """Replaces the marker, durably."""
+        cdef const char* c_state = state
+        cdef CStatus status
+        with nogil:
+            status = self.c_directory.Mark(c_state)
+        check(status, self.context, "close")
+
+    def close(self):
+        self.c_directory.Release()
+
+
+@cython.final
+cdef class RocksDBStore(Store):
     """One database in one directory."""
 
     def __cinit__(self, str path not None, Slot slot not None, *, bint create=True, bint recover=False,
@@ -156,36 +182,14 @@ cdef class Store:
         with nogil:
             status = CStore.Open(options, c_slot, &self.c_store)
         check(status, self.context, "open")
-
-    def own(self, int max_parallelism, int first, int last):
-        """Sets which keys the store takes. Once, before there are tables."""
-        self.max_parallelism = max_parallelism
-        self.range.first = first
-        self.range.last = last
-
-    @property
-    def key_groups(self):
-        return self.range.first, self.range.last
-
-    cdef CRows* rows(self):
-        return <CRows*>self.c_store.get()
-
-    cdef int enter(self, CCall* call, Context context, str operation) except -1:
-        return check(call.Enter(deref(self.c_store).lifetime()), context, operation)
+        self.c_rows = <CRows*>self.c_store.get()
+        self.c_lifetime = deref(self.c_store).lifetime()
 
     def close(self, bint discard=False):
         cdef CStatus status
         with nogil:
             status = deref(self.c_store).Close(discard)
         check(status, self.context, "close")
-
-    @property
-    def closed(self):
-        return deref(self.c_store).lifetime().IsClosed() or deref(self.c_store).lifetime().InChild()
-
-    @property
-    def in_child(self):
-        return deref(self.c_store).lifetime().InChild()
 
     @property
     def was_unclean(self):
@@ -218,24 +222,6 @@ cdef class Store:
             status = deref(self.c_store).table().Compact()
         check(status, self.context, "compact")
 
-    def read_range(self, bytes first not None, bytes bound not None):
-        """The rows whose encoded keys lie between two, the second left out, as a dict of bytes. For few rows: all are copied."""
-        cdef CCall call
-        cdef vector[string] keys
-        cdef vector[string] values
-        cdef CStatus status
-        cdef string_view c_first = view(first)
-        cdef string_view c_bound = view(bound)
-        self.enter(&call, self.context, "read_range")
-        with nogil:
-            status = deref(self.c_store).ReadRange(c_first, c_bound, &keys, &values)
-        check(status, self.context, "read_range")
-        return dict(zip(keys, values))
-
-    def reserved_rows(self):
-        """The store's own rows."""
-        return self.read_range(STORE_ROW, RESERVED_BOUND)
-
     def snapshot(self, directory):
         """Links all files into `directory`, after a flush; returns their (name, bytes, CRC32C or '')."""
         cdef CCall call
@@ -247,3 +233,20 @@ cdef class Store:
             status = TakeSnapshot(self.c_store.get(), path, &files)
         check(status, self.context, "snapshot")
         return [(os.fsdecode(file.name), file.bytes, file.crc32c.decode()) for file in files]
+
+    def read_block(self, bytes first not None, bytes bound not None, size_t most_bytes):
+        """The first rows whose encoded keys lie between two, the second left out, as (key group, block (row_blocks.h), the key to go on from).
+
+        The block is empty at the end.
+        """
+        cdef CCall call
+        cdef CByteBuffer block
+        cdef string at = first
+        cdef int key_group = 0
+        cdef CStatus status
+        cdef string_view c_bound = view(bound)
+        self.enter(&call, self.context, "restore")
+        with nogil:
+            status = ReadBlock(deref(deref(self.c_store).table()), most_bytes, c_bound, &at, &key_group, &block)
+        check(status, self.context, "restore")
+        return key_group, PyBytes_FromStringAndSize(block.data(), block.size()), at

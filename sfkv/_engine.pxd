@@ -5,20 +5,10 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._rows cimport string_view
+from sfkv._rows cimport CByteBuffer, string_view
 from sfkv._status cimport CStatus
+from sfkv._store cimport CLifetime
 from sfkv._tables cimport CRows
-
-
-cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
-    cdef cppclass CLifetime "sfkv::Lifetime":
-        bint InChild()
-        bint IsClosed()
-
-    cdef cppclass CCall "sfkv::Call":
-        CCall()
-        CStatus Enter(CLifetime* lifetime) except +
-        void Leave()
 
 
 cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
@@ -57,7 +47,6 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         CLifetime* lifetime()
         bint was_unclean()
         CTable* table()
-        CStatus ReadRange(string_view first, string_view bound, vector[string]* keys, vector[string]* values) except +
         size_t open_scans() except +
         uint64_t scan_seeks()
 
@@ -69,6 +58,16 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
     CStatus TakeSnapshot(CStore* store, const string& directory, vector[CSnapshotFile]* files) except +
     CStatus ChecksumFile(const string& path, uint64_t* bytes, string* crc32c) except +
     CStatus WriteMarker(const string& directory, const char* state) except +
+    CStatus ReadBlock(const CTable& table, size_t most_bytes, string_view bound, string* from_, int* key_group, CByteBuffer* block) except +
+    cdef enum class StoreKind:
+        kRocksDB
+        kMemory
+    cdef cppclass CHeldDirectory "sfkv::HeldDirectory":
+        CHeldDirectory()
+        CStatus Open(const string& path, bint create, bint recover, StoreKind kind) except +
+        const string& found_state()
+        CStatus Mark(const char* state) except +
+        void Release() except +
     CStatus MakeDirectories(const string& path) except +
     CStatus SyncDirectory(const string& directory) except +
     ctypedef void (*WrapFileSystem "sfkv::BackgroundEnv::WrapFileSystem")(void*)

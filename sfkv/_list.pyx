@@ -13,7 +13,7 @@ from sfkv._stored_types import Column
 from sfkv._types import ValueSchema
 from sfkv._cells cimport Cell, string_view
 from sfkv._table cimport Table, offset_of
-from sfkv._engine cimport CCall
+from sfkv._store cimport CCall
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CheckNulls, CKeyBatch, Columns, FirstNull, ValueRows, check_lengths, kMaxValueBytes,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sfkv import _errors
 from sfkv._cells cimport string_view
 from sfkv._table cimport Table, offset_of
-from sfkv._engine cimport CCall
+from sfkv._store cimport CCall
 from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, check_lengths
 from sfkv._scan cimport Scan
 from sfkv._status cimport CStatus, check, failure

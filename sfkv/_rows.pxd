@@ -102,6 +102,8 @@ cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
         HashKind hash_kind()
         bint Parse(string_view row, CBuilders* builders) except +
         bint has_group()
+        bint is_fixed()
+        size_t fixed_bytes()
         int32_t HashRow(string_view row) except +
 
 
@@ -119,6 +121,8 @@ cdef extern from "sfkv/value_codec.h" namespace "sfkv" nogil:
         CValueCodec(vector[CColumn] columns, bint is_record, const vector[vector[CColumn]]& older, vector[optional[string]] defaults) except +
         const vector[CColumn]& columns()
         const CRecordCodec& record()
+        bint has_fixed_rows()
+        size_t most_bytes()
         size_t RowBytes(const CColumns& columns, int64_t i)
         void EncodeRow(const CColumns& columns, int64_t i, char* row)
         void BeginRow(char* row)

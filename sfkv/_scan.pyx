@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._table cimport Table
-from sfkv._engine cimport CCall
+from sfkv._store cimport CCall
 from sfkv._rows cimport ArrowResult, CRowSet
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CCursor, CScanOptions, TableKind
 
-from sfkv._table import MAP
+from sfkv._table import MAP, TABLE
 
 
 @cython.final
@@ -28,7 +28,7 @@ cdef class Scan:
         cdef CCall call
         cdef CScanOptions options
         options.table = table.id
-        options.kind = <TableKind>table.kind
+        options.kind = TableKind.kValue if table.kind == TABLE else <TableKind>table.kind
         options.range = table.store.range
         options.batch_rows = batch_rows
         options.with_values = with_values

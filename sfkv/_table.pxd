@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libcpp.vector cimport vector
 
-from sfkv._core cimport Store
+from sfkv._store cimport Store
 from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, KeyRows, ValueRows, string_view
 from sfkv._status cimport Context
 from sfkv._tables cimport COffsetRow
@@ -24,6 +24,10 @@ cdef class Table:
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1
     cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1
+    cdef bint sorts            # batches of its keys
+    cdef int declare(self) except -1
+    cdef int encode_keys(self, object keys, CKeyBatch* batch, str operation) except -1
+    cdef int read_sorted_keys(self, object keys, CKeyBatch* batch, str operation) except -1
     cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1
     cdef int encode_pair(self, object key, object user_key, CByteBuffer* out, str operation) except -1
     cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1

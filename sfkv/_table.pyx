@@ -15,7 +15,7 @@ from libcpp.vector cimport vector
 import pyarrow as pa
 
 from sfkv import _errors
-from sfkv._engine cimport CCall
+from sfkv._store cimport CCall
 from sfkv._cells cimport ArrowArray
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CValueCodec, CWriteBatch, Columns, EncodeKeyHeader,
@@ -23,12 +23,12 @@ from sfkv._rows cimport (
     string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
-from sfkv._tables cimport COffsetRow, CRowRange, CRows, ReadValues
+from sfkv._tables cimport COffsetRow, CRowRange, CRows, CTableShape, ReadValues
 
-from sfkv._core import OFFSET_ROW
+from sfkv._store import OFFSET_ROW
 
-# The kinds of tables.
-VALUE, LIST, MAP = range(3)
+# The kinds of tables; the rows of the last lie in the order of their keys, to be passed over by ranges.
+VALUE, LIST, MAP, TABLE = range(4)
 
 cdef bytes offset_row = OFFSET_ROW
 
@@ -61,6 +61,25 @@ cdef class Table:
             value_columns=[column.name for column in values.schema.columns],
         )
         self.user_context = Context(store.path, state, [column.name for column in self.user_keys.schema.columns])
+        self.declare()
+
+    cdef int declare(self) except -1:
+        """Tells the store what it will hold."""
+        cdef CCall call
+        cdef CTableShape shape
+        cdef bint fixed_keys = self.keys.codec.is_fixed() and (self.kind != MAP or self.user_keys.codec.is_fixed())
+        shape.table = self.id
+        shape.range = self.store.range
+        shape.is_ordered = self.kind >= MAP
+        if fixed_keys:
+            shape.key_bytes = self.keys.codec.fixed_bytes() + (self.user_keys.codec.fixed_bytes() if self.kind == MAP else 0)
+        if self.kind != LIST and self.values.codec.has_fixed_rows():
+            shape.value_bytes = self.values.codec.most_bytes() + (1 if self.kind == MAP else 0)
+        self.store.enter(&call, self.context, "register")
+        self.sorts = self.store.rows().Declare(shape) or self.kind == LIST
+        if self.kind == TABLE:
+            self.store.rows().KeepLeastKeys(self.id, self.store.range)
+        return 0
 
     # --- One key.
 
@@ -155,7 +174,21 @@ cdef class Table:
     # --- Batches.
 
     cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1:
+        """Encodes a batch's keys, and sorts them where the store wants that."""
+        self.encode_keys(keys, batch, operation)
+        if self.sorts:
+            with nogil:
+                batch.Sort()
+        return 0
+
+    cdef int read_sorted_keys(self, object keys, CKeyBatch* batch, str operation) except -1:
         """Encodes and sorts a batch's keys."""
+        self.encode_keys(keys, batch, operation)
+        with nogil:
+            batch.Sort()
+        return 0
+
+    cdef int encode_keys(self, object keys, CKeyBatch* batch, str operation) except -1:
         self.refuse_dropped(operation)
         cdef Columns columns = self.keys.read(keys)
         cdef int64_t absent = FirstNull(columns.rows)
@@ -164,8 +197,6 @@ cdef class Table:
             raise failure(_errors.SchemaError, "a key cannot be None", self.context, operation, absent)
         with nogil:
             status = batch.Encode(self.keys.codec, columns.views, self.id, self.store.max_parallelism, self.store.range)
-            if status.ok():
-                batch.Sort()
         return check(status, self.context, operation, "key")
 
     cdef int read_pairs(self, object keys, object user_keys, CKeyBatch* batch, str operation) except -1:
@@ -283,12 +314,6 @@ cdef class Table:
         return check(status, self.context, operation)
 
     # --- Ranges of rows: tables only.
-
-    def keep_least_keys(self):
-        """From here on the least keys of each key group are remembered (least_keys.h)."""
-        cdef CCall call
-        self.store.enter(&call, self.context, "register")
-        self.store.rows().KeepLeastKeys(self.id, self.store.range)
 
     def encode_prefix(self, KeyRows rows not None, prefix, str operation not None):
         """The row of the leading columns of a key, by the codec of these."""

@@ -67,7 +67,17 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) except +
         CStatus NextEntries(size_t most, CRowSet* user_keys, CRowSet* values) except +
 
+    cdef cppclass CTableShape "sfkv::TableShape":
+        CTableShape()
+        uint8_t table
+        bint is_ordered
+        KeyGroupRange range
+        size_t key_bytes
+        size_t value_bytes
+
     cdef cppclass CRows "sfkv::Rows":
+        cbool Declare(const CTableShape& shape) except +
+        CStatus ReadRange(string_view first, string_view bound, vector[string]* keys, vector[string]* values) except +
         shared_ptr[CCursor] NewScan(const CScanOptions& options, const CKeyCodec& keys, const CKeyCodec& user_keys,
                                     const CValueCodec& values) except +
         bint InBatch()

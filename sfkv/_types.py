@@ -167,6 +167,11 @@ class ValueSchema:
         is_class = dataclasses.is_dataclass(value) or _is_struct(value)
         return cls(columns, is_record=True, make=value if is_class else None)
 
+    @classmethod
+    def parse(cls, description: dict[str, Any]) -> ValueSchema:
+        """The columns of a stored description, as they are stored: where there is a serializer, its bytes."""
+        return cls(_parse_columns(description), description["record"])
+
     @property
     def arrow(self) -> pa.DataType:
         return _arrow(self.columns, self.is_record)

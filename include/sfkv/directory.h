@@ -1,7 +1,7 @@
 // A store's directory: the marker file SFKV beside RocksDB's files, and making files and names durable.
 //
-// The marker says that the directory is sfkv's, its format, and whether it was closed: "new" (never opened to the end), "open"
-// (with the process that has it), "clean". FORMAT.md section 1. All I/O goes through the file system under the stores
+// The marker says that the directory is sfkv's, its format, whether it was closed: "new" (never opened to the end), "open" (with
+// the process that has it), "clean"; and which kind of store it holds. FORMAT.md section 1. All I/O goes through the file system under the stores
 // (background.h). Thread-safe; who changes a directory must hold its lock.
 #pragma once
 
@@ -16,11 +16,15 @@ inline rocksdb::FileSystem* Files() { return BackgroundEnv::OfThisProcess()->Get
 
 inline bool IsMissing(const rocksdb::Status& status) { return status.IsNotFound() || status.IsPathNotFound(); }
 
+// What keeps the rows of a directory's store: a database, or memory, whose rows are in one file while it is closed.
+enum class StoreKind { kRocksDB, kMemory };
+
 struct Marker {
   bool found = false;
   int format = 0;
   std::string state;
   long pid = 0;
+  StoreKind kind = StoreKind::kRocksDB;
 };
 
 inline Status ReadMarker(const std::string& directory, Marker* marker) {
@@ -34,6 +38,7 @@ inline Status ReadMarker(const std::string& directory, Marker* marker) {
   if (fields < 2) return Status(Code::kCorruption, "Corruption: " + directory + "/SFKV is damaged: restore the store from a snapshot");
   marker->found = true;
   marker->state = state;
+  if (text.find("\nkind memory\n") != std::string::npos) marker->kind = StoreKind::kMemory;
   return Status::OK();
 }
 
@@ -45,11 +50,11 @@ inline Status SyncDirectory(const std::string& path) {
 }
 
 // Replaces the marker at once: a crash leaves the old one or the new one.
-inline Status WriteMarker(const std::string& directory, const char* state) {
+inline Status WriteMarker(const std::string& directory, const char* state, StoreKind kind = StoreKind::kRocksDB) {
   const std::string path = directory + "/SFKV";
   const std::string temporary = path + ".new";
   const std::string text = "sfkv store\nformat " + std::to_string(kFormatVersion) + "\nstate " + state + "\npid " +
-                           std::to_string(::getpid()) + "\n";
+                           std::to_string(::getpid()) + "\n" + (kind == StoreKind::kMemory ? "kind memory\n" : "");
   rocksdb::IOStatus written = rocksdb::WriteStringToFile(Files(), text, temporary, /*should_sync=*/true);
   if (written.ok()) written = Files()->RenameFile(temporary, path, rocksdb::IOOptions(), nullptr);
   if (!written.ok()) {
@@ -79,7 +84,7 @@ inline Status MakeDirectories(const std::string& path) {
 }
 
 // Makes or finds a directory, and sees that it is a store of this format or empty; an empty one is marked as new.
-inline Status PrepareDirectory(const std::string& path, bool create) {
+inline Status PrepareDirectory(const std::string& path, bool create, StoreKind kind) {
   const rocksdb::IOStatus exists = Files()->FileExists(path, rocksdb::IOOptions(), nullptr);
   if (!exists.ok()) {
     if (!IsMissing(exists)) return FromRocksDB(exists);
@@ -96,12 +101,16 @@ inline Status PrepareDirectory(const std::string& path, bool create) {
     SFKV_RETURN_IF_ERROR(IsEmptyDirectory(path, &empty));
     if (!empty) return Status(Code::kNotAStore, path + " is not empty and holds no sfkv store: choose another path");
     if (!create) return Status(Code::kMissing, "there is no store in " + path);
-    return WriteMarker(path, "new");
+    return WriteMarker(path, "new", kind);
   }
   if (marker.format < kOldestFormatVersion || marker.format > kFormatVersion) {
     return Status(Code::kFormat, path + " has format version " + std::to_string(marker.format) + ", and this sfkv reads versions " +
                                      std::to_string(kOldestFormatVersion) + " to " + std::to_string(kFormatVersion) +
                                      ": open it with the sfkv that wrote it");
+  }
+  if (marker.kind != kind) {
+    const std::string held = marker.kind == StoreKind::kMemory ? "HashMapStateBackend" : "EmbeddedRocksDBStateBackend";
+    return Status(Code::kFormat, path + " is a store of " + held + ": open it with that, or restore a snapshot of it into another directory");
   }
   return Status::OK();
 }
@@ -115,5 +124,56 @@ inline Status Held(const std::string& path) {
                                                       : "another process";
   return Status(Code::kLocked, "IO error: " + path + " is held by " + holder + ": close it there, or wait until that has ended");
 }
+
+// A directory that is held by a store: nobody else opens it until this ends.
+class HeldDirectory {
+ public:
+  HeldDirectory() = default;
+  ~HeldDirectory() { Release(); }
+  HeldDirectory(const HeldDirectory&) = delete;
+  HeldDirectory& operator=(const HeldDirectory&) = delete;
+
+  // Takes the lock, which RocksDB takes too (process_locks.h), first, so that what is refused stays untouched; then marks the
+  // directory as open, unless it is new. One that was not closed is refused without "recover".
+  Status Open(const std::string& path, bool create, bool recover, StoreKind kind) {
+    path_ = path;
+    kind_ = kind;
+    SFKV_RETURN_IF_ERROR(PrepareDirectory(path, create, kind));
+    env_ = BackgroundEnv::OfThisProcess();
+    const rocksdb::Status locked = env_->LockFile(path + "/LOCK", &lock_);
+    if (!locked.ok()) return locked.IsBusy() ? Held(path) : FromRocksDB(locked);
+    Status status = ReadMarker(path, &marker_);
+    if (status.ok() && marker_.state == "open" && !recover) status = Unclean(path);
+    if (status.ok() && marker_.state != "new") {
+      status = Mark("open");
+      if (!status.ok()) Mark(marker_.state.c_str());
+    }
+    if (!status.ok()) Release();
+    return status;
+  }
+  // What the marker said before.
+  const std::string& found_state() const { return marker_.state; }
+
+  Status Mark(const char* state) { return WriteMarker(path_, state, kind_); }
+
+  // Gives the lock back, which a forked child never had.
+  void Release() {
+    if (lock_ != nullptr && !fork_.InChild()) env_->UnlockFile(lock_);
+    lock_ = nullptr;
+  }
+
+ private:
+  static Status Unclean(const std::string& path) {
+    return Status(Code::kUnclean, path + " was not closed: restore the last snapshot into another directory, or open it with recover=True, "
+                                         "which keeps the writes up to some moment before the end");
+  }
+
+  ForkGuard fork_;
+  rocksdb::Env* env_ = nullptr;
+  std::string path_;
+  StoreKind kind_ = StoreKind::kRocksDB;
+  Marker marker_;
+  rocksdb::FileLock* lock_ = nullptr;
+};
 
 }  // namespace sfkv

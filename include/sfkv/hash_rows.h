@@ -117,12 +117,13 @@ class HashRows {
     while ((page->count + page->deleted + 1) * 8 > page->slots * 7) page = MakeRoom(c, page, hash);
     page = Own(c, page, hash);
     const size_t index = FreeSlot(page, hash);
-    char* value = c.form.Fill(c.heap, page->slot(index, c.form.bytes()), key, value_bytes);  // the last that may fail
+    char* slot = page->slot(index, c.form.bytes());
+    c.form.Fill(c.heap, slot, key, value_bytes);  // the last that may fail
     page->deleted -= page->controls()[index] == kDeleted;
     page->controls()[index] = TagOf(hash);
     ++page->count;
     ++rows_;
-    return value;
+    return c.form.ValueAt(slot);
   }
 
   // Removes a row. False if there is none.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "sfkv/map_rows.h"
+#include "sfkv/row_blocks.h"
 #include "sfkv/table.h"
 
 namespace sfkv {
@@ -174,6 +175,25 @@ inline Status DeleteRange(Table* table, LeastKeys* least, uint8_t id, KeyGroupRa
     least->Raise(group, rows.upper.empty() ? std::nullopt : std::optional<std::string_view>(rows.upper));
   }
   return Status::OK();
+}
+
+// Appends rows of one key group to a block (row_blocks.h), up to about "most_bytes" of them: those from the encoded key "*from" on, which
+// moves behind them, up to but without "bound". Empty at the end.
+inline Status ReadBlock(const Table& table, size_t most_bytes, std::string_view bound, std::string* from, int* key_group, ByteBuffer* block) {
+  EntryCursor cursor(table);
+  const std::string first = *from;
+  for (cursor.SeekRange(first, std::string(bound)); cursor.Valid(); cursor.Next()) {
+    const std::string_view key = cursor.encoded_key();
+    const int group = (static_cast<uint8_t>(key[0]) << 8) | static_cast<uint8_t>(key[1]);
+    if (block->size() >= most_bytes || (block->size() != 0 && group != *key_group)) {
+      from->assign(key);
+      return cursor.status();
+    }
+    *key_group = group;
+    AppendBlockRow(static_cast<uint8_t>(key[kKeyHeaderBytes - 1]), key.substr(kKeyHeaderBytes), cursor.value(), block);
+  }
+  from->assign(bound);
+  return cursor.status();
 }
 
 // Removes all rows of a table, key group by key group. Not at once: a crash leaves some of them.

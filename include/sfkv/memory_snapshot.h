@@ -24,8 +24,13 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
   }
   using Counted<MemorySnapshot>::live;
 
-  // Appends the next rows to "block", up to about "most_bytes" of them, all of one key group. False at the end.
+  // Appends the next rows to "block", up to about "most_bytes" of them, all of one key group; the store's own come first. False at the end.
   bool NextBlock(size_t most_bytes, int* key_group, ByteBuffer* block) {
+    if (reserved_.size() != 0) {
+      *key_group = 0xFFFF;
+      *block = std::move(reserved_);
+      return true;
+    }
     while (block->size() < most_bytes) {
       if (rows_ && rows_->Next()) {
         AppendBlockRow(tables_[table_].frozen.table, rows_->key(), rows_->value(), block);
@@ -34,11 +39,6 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
       }
     }
     *key_group = key_group_;
-    if (block->size() != 0) return true;
-    if (gave_reserved_) return false;
-    gave_reserved_ = true;
-    *key_group = 0xFFFF;
-    block->Append(reserved_.data(), reserved_.size());
     return block->size() != 0;
   }
 
@@ -78,7 +78,6 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
   const RowRange all_{};
   std::vector<Part> tables_;
   ByteBuffer reserved_;
-  bool gave_reserved_ = false;
   int key_group_ = -1;
   size_t table_ = static_cast<size_t>(-1);
   std::optional<FrozenRows> rows_;

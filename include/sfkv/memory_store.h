@@ -14,21 +14,29 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
  public:
   // "limit_bytes": what the rows may take; 0 for no limit.
   explicit MemoryStore(size_t limit_bytes) : tables_(limit_bytes) {}
-  ~MemoryStore() override { Close(); }
+  ~MemoryStore() override {
+    bool begun = false;
+    if (BeginClose(&begun).ok() && begun) FinishClose(true);
+  }
   MemoryStore(const MemoryStore&) = delete;
   MemoryStore& operator=(const MemoryStore&) = delete;
   using Counted<MemoryStore>::live;
 
-  // Ends the children and gives the memory back.
-  Status Close() {
+  // Starts to close: when "*begun" is true, no call enters any more, and a batch that was open is dropped. See Lifetime.
+  Status BeginClose(bool* begun) {
+    *begun = false;
     if (lifetime_.InChild()) return Status::OK();
-    bool begun = false;
-    SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(&begun));
-    if (!begun) return Status::OK();
-    scans_->EndAll();
-    tables_.Clear();
-    lifetime_.FinishClose(true);
+    SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(begun));
+    if (*begun) tables_.DropBatch();
     return Status::OK();
+  }
+  // Ends the children and gives the memory back; or, if "closed" is false, goes on as if nothing had been.
+  void FinishClose(bool closed) {
+    if (closed) {
+      scans_->EndAll();
+      tables_.Clear();
+    }
+    lifetime_.FinishClose(closed);
   }
 
   Lifetime* lifetime() { return &lifetime_; }

@@ -96,7 +96,7 @@ class OrderedRows {
     }
     // All that may fail for want of memory comes before the first change.
     char filled[SlotForm::kMostBytes];
-    char* value = c.form.Fill(c.heap, filled, key, value_bytes);
+    c.form.Fill(c.heap, filled, key, value_bytes);
     if (leaves_.empty()) {
       AddLeaf(c, 0, NewLeaf(c, kLeastSlots));
     } else if (leaves_[at]->count == kLeafSlots) {
@@ -110,7 +110,7 @@ class OrderedRows {
     ++leaf->count;
     ++rows_;
     if (slot == 0) firsts_[at] = FirstBytes(key);
-    return c.form.has_cells() ? value : to + (value - filled);
+    return c.form.ValueAt(to);
   }
 
   // Removes a row. False if there is none.

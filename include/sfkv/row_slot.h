@@ -90,17 +90,18 @@ class SlotForm {
   // The key's first bytes. REQUIRES: of an ordered table.
   uint64_t First(const char* slot) const { return has_cells_ ? LoadAs<uint64_t>(slot) : FirstBytes({slot, key_bytes_}); }
 
-  // Fills an empty slot with a key, and returns where its value of "value_bytes" is to be written: in the slot or in a cell.
-  char* Fill(RowHeap* heap, char* slot, std::string_view key, size_t value_bytes) const {
+  // Where the value of an occupied slot is written: in the slot or in a cell.
+  char* ValueAt(char* slot) const { return has_cells_ ? CellOf(slot)->bytes() + CellOf(slot)->key_bytes : slot + key_bytes_ + 1; }
+
+  // Fills an empty slot with a key, and makes room for its value.
+  void Fill(RowHeap* heap, char* slot, std::string_view key, size_t value_bytes) const {
     if (!has_cells_) {
       std::memcpy(slot, key.data(), key_bytes_);
       slot[key_bytes_] = static_cast<char>(value_bytes);
-      return slot + key_bytes_ + 1;
+      return;
     }
     if (pointer_at_ != 0) StoreAs(slot, FirstBytes(key));
-    Cell* cell = Cell::Make(heap, key, value_bytes, value_bytes);
-    StoreAs(slot + pointer_at_, cell);
-    return cell->bytes() + key.size();
+    StoreAs(slot + pointer_at_, Cell::Make(heap, key, value_bytes, value_bytes));
   }
 
   // Gives a row of "value_bytes", of which the first "kept" stay as they are, and returns where the value begins.

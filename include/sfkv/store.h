@@ -22,32 +22,22 @@ class Store : public Rows, private Counted<Store> {
     SFKV_RETURN_IF_ERROR(ChangeOptions(options.engine_options, &engine));
     auto flushes = std::make_shared<FlushWatch>();
     engine.listeners.push_back(flushes);
-    SFKV_RETURN_IF_ERROR(PrepareDirectory(path, options.create));
-    // The lock that RocksDB takes too (process_locks.h), first for the look at the marker: what is refused stays untouched.
-    rocksdb::FileLock* lock = nullptr;
-    rocksdb::Status locked = engine.env->LockFile(path + "/LOCK", &lock);
-    if (!locked.ok()) return locked.IsBusy() ? Held(path) : FromRocksDB(locked);
-    Marker marker;
-    Status status = ReadMarker(path, &marker);
-    if (status.ok() && marker.state == "open" && !options.recover) status = Unclean(path);
-    if (status.ok() && marker.state != "new") {
-      status = WriteMarker(path, "open");
-      if (!status.ok()) WriteMarker(path, marker.state.c_str());
-    }
-    engine.env->UnlockFile(lock);
-    SFKV_RETURN_IF_ERROR(status);
+    HeldDirectory directory;
+    SFKV_RETURN_IF_ERROR(directory.Open(path, options.create, options.recover, StoreKind::kRocksDB));
+    const std::string state = directory.found_state();
+    directory.Release();
 
     rocksdb::DB* db = nullptr;
     const rocksdb::Status result = rocksdb::DB::Open(engine, path, &db);
     if (!result.ok()) {
       if (result.IsBusy()) return Held(path);
       // What could not be opened was not written to: the marker goes back to what it said.
-      if (marker.state == "clean") WriteMarker(path, "clean");
+      if (state == "clean") WriteMarker(path, "clean");
       return FromRocksDB(result);
     }
     LetForkedChildrenExit();
-    store->reset(new Store(options, std::move(slot), db, std::move(flushes), marker.state == "open"));
-    return marker.state == "new" ? WriteMarker(path, "open") : Status::OK();
+    store->reset(new Store(options, std::move(slot), db, std::move(flushes), state == "open"));
+    return state == "new" ? WriteMarker(path, "open") : Status::OK();
   }
 
   // Ends the children and closes the database: after a flush, and marked clean; or, with discard, as it is, so that it
@@ -212,11 +202,6 @@ class Store : public Rows, private Counted<Store> {
       if (!told.empty() && key.substr(0, kKeyHeaderBytes) == told.substr(0, kKeyHeaderBytes)) continue;
       LowerLeast(told = key);
     }
-  }
-
-  static Status Unclean(const std::string& path) {
-    return Status(Code::kUnclean, path + " was not closed: restore the last snapshot into another directory, or open it with recover=True, "
-                                         "which keeps the writes up to some moment before the end");
   }
 
   Lifetime lifetime_;

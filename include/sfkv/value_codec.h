@@ -34,6 +34,9 @@ class ValueCodec {
   bool is_record() const { return is_record_; }
   // No row is shorter, of whatever version.
   size_t least_bytes() const { return least_bytes_; }
+  // Whether all rows of a version have one length, and that of the longest of them.
+  bool has_fixed_rows() const { return has_fixed_rows_; }
+  size_t most_bytes() const { return most_bytes_; }
   // How rows are written: by the version of today.
   const RecordCodec& record() const { return versions_.back().record; }
 
@@ -100,6 +103,8 @@ class ValueCodec {
       version.stored.push_back(stored);
     }
     least_bytes_ = std::min(least_bytes_, version.record.head_bytes());
+    most_bytes_ = std::max(most_bytes_, version.record.head_bytes());
+    has_fixed_rows_ &= version.record.is_fixed();
     versions_.push_back(std::move(version));
   }
 
@@ -126,6 +131,8 @@ class ValueCodec {
   bool is_record_ = false;
   Defaults defaults_;
   size_t least_bytes_ = std::numeric_limits<size_t>::max();
+  size_t most_bytes_ = 0;
+  bool has_fixed_rows_ = true;
   std::vector<Version> versions_;
 };
 

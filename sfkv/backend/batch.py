@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from sfkv import _batch, _core
+from sfkv import _batch, _store
 from sfkv._errors import BusyError
 from sfkv.checkpoint.metadata import encode_offset
 
@@ -22,7 +22,7 @@ class Batch:
         offset: where the source stands after the batch, stored in the same write; may be set inside the block.
     """
 
-    def __init__(self, store: _core.Store, offset: Any, owner: object) -> None:
+    def __init__(self, store: _store.Store, offset: Any, owner: object) -> None:
         encode_offset(offset)
         self._store = store
         self._owner = owner  # the backend, which closes the store when it is dropped
@@ -39,7 +39,7 @@ class Batch:
         try:
             offset = encode_offset(self.offset)
             if offset is not None:
-                _batch.write_rows(self._store, {_core.OFFSET_ROW: offset}, "batch")
+                _batch.write_rows(self._store, {_store.OFFSET_ROW: offset}, "batch")
             _batch.commit(self._store)
         except BaseException:
             self._drop()

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from sfkv import _batch, _core
+from sfkv import _batch, _store
 from sfkv._errors import BusyError, ClosedError, ConfigError, CorruptionError, SchemaError
 
 _RULES = ("max", "min", "sum", "union")
@@ -21,7 +21,7 @@ class Cells:
     Cells are part of batches and snapshots as rows are.
     """
 
-    def __init__(self, store: _core.Store, owner: object) -> None:
+    def __init__(self, store: _store.Store, owner: object) -> None:
         self._store = store
         self._owner = owner  # the backend, which closes the store when it is dropped
 
@@ -76,8 +76,8 @@ class Cells:
 
     def __iter__(self) -> Iterator[str]:
         """The names of the cells, sorted."""
-        rows = self._store.read_range(_core.CELL_ROWS, _core.OFFSET_ROW)
-        return iter([row[len(_core.CELL_ROWS) :].decode() for row in rows])
+        rows = self._store.read_range(_store.CELL_ROWS, _store.OFFSET_ROW)
+        return iter([row[len(_store.CELL_ROWS) :].decode() for row in rows])
 
     def __repr__(self) -> str:
         try:
@@ -99,7 +99,7 @@ def _row(name: str) -> bytes:
     encoded = name.encode() if isinstance(name, str) else b""
     if not 1 <= len(encoded) <= _MAX_NAME_BYTES:
         raise ConfigError(f"a cell's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
-    return _core.CELL_ROWS + encoded
+    return _store.CELL_ROWS + encoded
 
 
 def _encode(name: str, value: Any) -> tuple[int, bytes]:

@@ -15,12 +15,13 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any
 
-from sfkv import _batch, _core, _table
+from sfkv import _batch, _store, _table
 from sfkv._errors import Error, UsageError
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.batch import Batch
 from sfkv.backend.cells import Cells
+from sfkv.backend.engine import Engine
 from sfkv.backend.payloads import Payloads
 from sfkv.backend.registry import Registry
 from sfkv.backend.slot import Slot
@@ -32,7 +33,8 @@ from sfkv.state.map import MapState
 from sfkv.state.table import Table
 from sfkv.state.value import ValueState
 
-_KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.VALUE}
+# The kinds of tables by the kinds of states.
+KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.TABLE}
 
 
 class KeyedStateBackend:
@@ -44,12 +46,13 @@ class KeyedStateBackend:
         closes; at the interpreter's exit it closes.
     """
 
-    def __init__(self, store: _core.Store, slot: Slot, key: KeySchema, restored_from: Snapshot | None) -> None:
-        self._store = store
+    def __init__(self, engine: Engine, key: KeySchema, slot: Slot | None, restored_from: Snapshot | None) -> None:
+        self._engine = engine
+        self._store = engine.store
         self._slot = slot
         self._key = key
         self._restored_from = restored_from
-        self._registry = Registry(store)
+        self._registry = Registry(engine.store)
         self._uploads: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
@@ -164,11 +167,9 @@ class KeyedStateBackend:
             ValueRows(value, name),
             name,
             self,
-            _KINDS[kind],
+            KINDS[kind],
             None if user_key is None else KeyRows(user_key, name),
         )
-        if kind == "table":
-            native.keep_least_keys()
         state = cls(name, native, key or self._key, *([] if user_key is None else [user_key]), value)
         self._registry.add(name, native, state)
         return state
@@ -226,8 +227,8 @@ class KeyedStateBackend:
         return self._store.path
 
     @property
-    def slot(self) -> Slot:
-        """The memory that it was opened in."""
+    def slot(self) -> Slot | None:
+        """The memory that it was opened in; None for one in memory that was given none."""
         return self._slot
 
     @property
@@ -247,7 +248,7 @@ class KeyedStateBackend:
         After a crash, opened with ``recover=True``: all writes up to the one with this offset are there, and those behind
         it up to some point.
         """
-        return decode_offset(self._store.reserved_rows().get(_core.OFFSET_ROW), self.path)
+        return decode_offset(self._store.reserved_rows().get(_store.OFFSET_ROW), self.path)
 
     @property
     def restored_from(self) -> Snapshot | None:
@@ -290,9 +291,10 @@ class KeyedStateBackend:
             tables=tuple({"id": table, **described} for table, described in sorted(self._registry.tables.items())),
             metadata=metadata,
             created_ms=time.time_ns() // 1_000_000,
+            layout=self._engine.layout,
         )
         try:
-            linked = self._store.snapshot(folder)
+            bring_files = self._engine.begin_snapshot(folder)
         except Error as error:
             local.discard(folder)
             if error.code in ("busy", "closed", "forked"):
@@ -301,7 +303,7 @@ class KeyedStateBackend:
         begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
         if self._uploads is None:
             self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
-        future = self._uploads.submit(local.complete, begun, linked, started)
+        future = self._uploads.submit(local.complete, begun, bring_files, started)
         self._pending = [pending for pending in self._pending if not pending.done()] + [future]
         return future
 
@@ -311,7 +313,7 @@ class KeyedStateBackend:
         Cost:
             Reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and tests.
         """
-        self._store.compact()
+        self._engine.compact()
 
     # --- The end.
 
@@ -338,7 +340,7 @@ class KeyedStateBackend:
             return
         wait(self._pending)
         try:
-            self._store.close(discard)
+            self._engine.close(discard)
         finally:
             if self._store.closed:
                 _open_backends.discard(self)

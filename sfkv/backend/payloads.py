@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sfkv import _batch, _core
+from sfkv import _batch, _store
 from sfkv._errors import KeyGroupError, LimitError, SchemaError
 
 _MAX_BYTES = 256 << 20
@@ -16,7 +16,7 @@ class Payloads:
     ``set`` and ``replace`` are all or nothing: after a crash the payloads are those of one call.
     """
 
-    def __init__(self, store: _core.Store, table: int, owner: object) -> None:
+    def __init__(self, store: _store.Store, table: int, owner: object) -> None:
         self._store = store
         self._owner = owner  # the backend, which closes the store when it is dropped
         self._table = table

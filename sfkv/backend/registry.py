@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sfkv import _batch, _core, _table
+from sfkv import _batch, _store, _table
 from sfkv._descriptions import UNREADABLE, read_table
 from sfkv._errors import ConfigError, CorruptionError, LimitError, SchemaError, UsageError
 from sfkv._evolution import evolve, with_history
@@ -28,9 +28,9 @@ class Registry:
         CorruptionError: a stored description cannot be read.
     """
 
-    def __init__(self, store: _core.Store) -> None:
+    def __init__(self, store: _store.Store) -> None:
         self._store = store
-        self.tables: dict[int, dict[str, Any]] = _read_tables(store)
+        self.tables: dict[int, dict[str, Any]] = read_tables(store)
         self.states: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._natives: weakref.WeakSet[_table.Table] = weakref.WeakSet()
         self._finish_drops()
@@ -128,16 +128,16 @@ def _check_name(name: str) -> None:
 
 
 def _table_row(table: int) -> bytes:
-    return _core.TABLE_ROWS + bytes([table])
+    return _store.TABLE_ROWS + bytes([table])
 
 
-def _read_tables(store: _core.Store) -> dict[int, dict[str, Any]]:
+def read_tables(store: _store.Store) -> dict[int, dict[str, Any]]:
     """The states that are stored, by table byte."""
     tables = {}
     for key, row in store.reserved_rows().items():
-        if key.startswith(_core.TABLE_ROWS):
+        if key.startswith(_store.TABLE_ROWS):
             try:
-                tables[key[len(_core.TABLE_ROWS)]] = read_table(row)
+                tables[key[len(_store.TABLE_ROWS)]] = read_table(row)
             except (IndexError, *UNREADABLE) as error:
                 raise CorruptionError(
                     f"Corruption: the registry of {store.path} cannot be read: {error}", path=store.path

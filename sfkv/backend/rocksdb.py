@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from sfkv import _batch, _core
-from sfkv._descriptions import UNREADABLE, read_operator
-from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError, StorageError
+from sfkv import _core
+from sfkv._errors import ConfigError, StorageError
 from sfkv._types import KeySchema
+from sfkv.backend.engine import Files
+from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.routing import check_parallelism
 from sfkv.backend.slot import Slot
-from sfkv.checkpoint.manifest import Snapshot, read_manifest
-from sfkv.checkpoint.restore import restore_files
+from sfkv.checkpoint.manifest import Snapshot
+from sfkv.checkpoint.restore import one_of, restore_files, restore_rows
 from sfkv.config._sizes import parse_bytes
-
-_DEFAULT_MAX_PARALLELISM = 128
 
 
 class EmbeddedRocksDBStateBackend:
@@ -103,16 +100,12 @@ class EmbeddedRocksDBStateBackend:
             CheckpointError: there is no such snapshot, or ``path`` is not empty.
             SchemaError, KeyGroupError, FormatError: it holds something else; shows both.
         """
-        several = [snapshots] if isinstance(snapshots, (str, os.PathLike)) else list(snapshots)
-        if len(several) != 1:
-            raise ConfigError(f"{len(several)} snapshots were given: pass the one whose range of key groups is to be restored")
-        snapshot = read_manifest(several[0])
-        schema = KeySchema.parse(snapshot.key)
-        if key is not None:
-            _compare_keys(schema, KeySchema.of(key), str(snapshot.path))
-        if key_groups is not None:
-            _compare_ranges(snapshot.key_groups, key_groups, str(snapshot.path))
-        restore_files(snapshot, Path(path))
+        snapshot = one_of(snapshots)
+        schema = agree_with(snapshot, key, key_groups)
+        if snapshot.layout == "rows":
+            restore_rows(snapshot, Path(path), lambda directory: self._store(directory, slot or Slot(), create=True))
+        else:
+            restore_files(snapshot, Path(path))
         return self._open(Path(path), schema, slot, snapshot.max_parallelism, snapshot.key_groups, restored_from=snapshot)
 
     def _open(
@@ -134,93 +127,52 @@ class EmbeddedRocksDBStateBackend:
         elif not isinstance(slot, Slot):
             raise ConfigError(f"slot is {slot!r}: pass a sfkv.Slot")
         try:
-            store = _core.Store(
-                str(path.absolute()),
-                slot._native,
-                create=create and key is not None,
-                recover=recover,
-                write_batch_bytes=self._write_batch_bytes,
-                read_chunk_keys=self._read_chunk_keys,
-                engine_options=self._engine_options,
-            )
+            store = self._store(path, slot, create=create and key is not None, recover=recover)
         except StorageError as error:
             if create and key is None and not os.path.exists(path / "SFKV"):
                 raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one") from error
             raise
         try:
-            schema = _agree(store, key, max_parallelism, key_groups)
-            return KeyedStateBackend(store, slot, schema, restored_from)
+            is_new = not store.reserved_rows()
+            schema = agree(store, key, max_parallelism, key_groups)
+            if is_new:
+                store.flush()  # what a store is does not depend on how it ends
+            return KeyedStateBackend(_Engine(store), schema, slot, restored_from)
         except BaseException:
             store.close(store.was_unclean)  # as it was found
             raise
+
+    def _store(self, path: Path, slot: Slot, *, create: bool, recover: bool = False) -> _core.RocksDBStore:
+        return _core.RocksDBStore(
+            str(path.absolute()),
+            slot._native,
+            create=create,
+            recover=recover,
+            write_batch_bytes=self._write_batch_bytes,
+            read_chunk_keys=self._read_chunk_keys,
+            engine_options=self._engine_options,
+        )
+
+
+class _Engine:
+    """A database; see ``engine.Engine``."""
+
+    layout = "rocksdb"
+
+    def __init__(self, store: _core.RocksDBStore) -> None:
+        self.store = store
+
+    def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
+        files = self.store.snapshot(folder)
+        return lambda: files
+
+    def compact(self) -> None:
+        self.store.compact()
+
+    def close(self, discard: bool) -> None:
+        self.store.close(discard)
 
 
 def open(path: str | os.PathLike[str], **options: Any) -> KeyedStateBackend:
     """Opens the state in a directory, with everything by default: ``EmbeddedRocksDBStateBackend().open(path, ...)``."""
     return EmbeddedRocksDBStateBackend().open(path, **options)
-
-
-def _agree(
-    store: _core.Store, key: KeySchema | None, max_parallelism: int | None, key_groups: tuple[int, int] | None
-) -> KeySchema:
-    """Compares what the store says of itself with what was asked for; a new store is told."""
-    row = store.reserved_rows().get(_core.STORE_ROW)
-    if row is None:
-        if key is None:
-            raise ConfigError(
-                f"{store.path} does not know its keys, because who made it ended at once: pass key=, such as key=str"
-            )
-        max_parallelism = max_parallelism or _DEFAULT_MAX_PARALLELISM
-        first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
-        description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}
-        _batch.write_rows(store, {_core.STORE_ROW: msgspec.json.encode(description)}, "open")
-        store.flush()  # what a store is does not depend on how it ends
-        store.own(max_parallelism, first, last)
-        return key
-    try:
-        stored = read_operator(row)
-    except UNREADABLE as error:
-        raise CorruptionError(f"Corruption: {store.path} does not describe itself: {error}", path=store.path) from error
-    if key is not None:
-        _compare_keys(stored.key_schema, key, store.path)
-    if max_parallelism not in (None, stored.max_parallelism):
-        raise FormatError(
-            f"{store.path} has max_parallelism={stored.max_parallelism}, and was asked for with {max_parallelism}: "
-            "it can never change",
-            path=store.path,
-            code="max_parallelism",
-        )
-    if key_groups is not None:
-        _compare_ranges(stored.key_groups, key_groups, store.path)
-    store.own(stored.max_parallelism, *stored.key_groups)
-    return stored.key_schema
-
-
-def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int, int]:
-    try:
-        first, last = key_groups
-        if 0 <= first <= last < max_parallelism:
-            return int(first), int(last)
-    except (TypeError, ValueError):
-        pass
-    raise ConfigError(
-        f"key_groups is {key_groups!r}: pass (first, last), with 0 <= first <= last < max_parallelism={max_parallelism}"
-    )
-
-
-def _compare_keys(stored: KeySchema, wanted: KeySchema, path: str) -> None:
-    if stored.describe() != wanted.describe():
-        raise SchemaError(
-            f"{path} has keys of {stored}, and was asked for with {wanted}: rows lie by their keys, which cannot change: "
-            "open it with the stored type, or write its rows into a new store",
-            path=path,
-        )
-
-
-def _compare_ranges(stored: tuple[int, int], wanted: tuple[int, int], path: str) -> None:
-    if tuple(stored) != tuple(wanted):
-        raise KeyGroupError(
-            f"{path} has the key groups {stored[0]} to {stored[1]}, and was asked for with {wanted[0]} to {wanted[1]}: "
-            "a range is fixed when a store is made",
-            path=path,
-        )

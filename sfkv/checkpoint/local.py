@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from sfkv import __version__, _core
@@ -73,12 +73,12 @@ def discard(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)  # what stays is passed over, and refused by the next attempt
 
 
-def complete(snapshot: Snapshot, linked: Sequence[tuple[str, int, str]], started: float) -> Snapshot:
+def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, str]]], started: float) -> Snapshot:
     """Checksums what the engine has not, and writes the manifest: from then on the snapshot is there.
 
     Args:
         snapshot: without files.
-        linked: name, bytes and CRC32C (or "") of each file in its folder.
+        bring_files: puts the files into its folder; returns name, bytes and CRC32C (or "") of each.
         started: ``time.monotonic()`` when it was begun.
 
     Raises:
@@ -86,7 +86,7 @@ def complete(snapshot: Snapshot, linked: Sequence[tuple[str, int, str]], started
     """
     try:
         files = []
-        for name, size, crc32c in sorted(linked):
+        for name, size, crc32c in sorted(bring_files()):
             if not crc32c:
                 size, crc32c = _core.checksum_file(snapshot.path / name)
             files.append(SnapshotFile(name, size, crc32c.lower()))

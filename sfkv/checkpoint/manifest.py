@@ -11,7 +11,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -51,6 +51,7 @@ class Snapshot:
         max_parallelism: the number of key groups, of all backends of the operator together.
         key_groups: the first and the last that the backend owns.
         tables: descriptions of the states, in the order of their table bytes.
+        layout: what the files are: "rocksdb", a database's, or "rows", one file of rows. Either backend restores both.
         metadata: what the user stored with it, such as source offsets.
         created_ms: the wall clock when it was taken.
         sync_ms: how long the backend stood still for it; None for a snapshot that was found on disk.
@@ -66,6 +67,7 @@ class Snapshot:
     tables: tuple[dict[str, Any], ...]
     metadata: Any
     created_ms: int
+    layout: Literal["rocksdb", "rows"] = "rocksdb"
     sync_ms: float | None = None
     total_ms: float | None = None
 
@@ -88,6 +90,12 @@ class _Manifest(Operator, kw_only=True):
     tables: list[_StoredTable]
     metadata: Metadata
     files: tuple[SnapshotFile, ...]
+    layout: Literal["rocksdb", "rows"] = "rocksdb"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layout == "rows" and [file.name for file in self.files] != ["ROWS"]:
+            raise ValueError("a snapshot of rows is one file, ROWS")
 
 
 _decode = msgspec.json.Decoder(_Manifest).decode
@@ -106,6 +114,7 @@ def encode_manifest(snapshot: Snapshot, version: str, engine: str) -> bytes:
                 "key_groups": snapshot.key_groups,
                 "tables": snapshot.tables,
                 "metadata": describe_metadata(snapshot.metadata),
+                "layout": snapshot.layout,
                 "files": [dataclasses.asdict(file) for file in snapshot.files],
             }
         )
@@ -147,6 +156,7 @@ def read_manifest(directory: str | os.PathLike[str]) -> Snapshot:
         tables=tuple(msgspec.to_builtins(table) for table in stored.tables),
         metadata=parse_metadata(stored.metadata, str(path)),
         created_ms=stored.created_ms,
+        layout=stored.layout,
     )
 
 

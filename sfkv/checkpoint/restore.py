@@ -1,15 +1,29 @@
-"""A snapshot becomes the directory of a store: table files by hard link, the rest copied, all of it checked first."""
+"""A snapshot becomes a store: a database by its files, hard-linked or copied, or either kind of store by the rows; all of it checked
+first.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sfkv import _core
-from sfkv._errors import CheckpointError, CorruptionError, Error, StorageError
-from sfkv.checkpoint.manifest import Snapshot, check_files
+from sfkv import _core, _store
+from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError
+from sfkv.checkpoint.manifest import Snapshot, check_files, read_manifest
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows
+
+
+def one_of(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Snapshot:
+    """The one snapshot that is to be restored."""
+    several = [snapshots] if isinstance(snapshots, (str, os.PathLike)) else list(snapshots)
+    if len(several) != 1:
+        raise ConfigError(f"{len(several)} snapshots were given: pass the one whose range of key groups is to be restored")
+    return read_manifest(several[0])
 
 
 def restore_files(snapshot: Snapshot, target: Path) -> None:
@@ -19,26 +33,96 @@ def restore_files(snapshot: Snapshot, target: Path) -> None:
         CorruptionError: naming the file that is missing, torn or altered.
         CheckpointError: if ``target`` is not empty, or cannot be written.
     """
-    _check_empty(target)
+    check_empty(target)
     verify(snapshot)
+    with _making(snapshot, target) as partial:
+        _bring_files(snapshot, partial)
+
+
+def restore_rows(snapshot: Snapshot, target: Path, make_store: Callable[[Path], _core.RocksDBStore]) -> None:
+    """The same from the rows of a snapshot; ``make_store`` makes an empty store in a directory."""
+    check_empty(target)
+    verify(snapshot)
+    with _making(snapshot, target) as partial:
+        store = make_store(partial)
+        try:
+            store.own(snapshot.max_parallelism, *snapshot.key_groups)
+            load(store, blocks_of(snapshot), str(snapshot.path))
+        except BaseException:
+            store.close(discard=True)
+            raise
+        store.close()
+
+
+def load(store: _store.Store, blocks: Iterator[tuple[int, bytes]], path: str) -> None:
+    """Writes blocks of rows to a store.
+
+    Raises:
+        CorruptionError: a block is not of the store's key groups, or none of rows.
+        LimitError: of a store in memory.
+    """
+    first, last = store.key_groups
+    for key_group, block in blocks:
+        if not (first <= key_group <= last or key_group == RESERVED_GROUP):
+            raise CorruptionError(
+                f"Corruption: {path} has rows of key group {key_group}, and owns {first} to {last}: restore another snapshot",
+                path=path,
+            )
+        store.load_block(key_group, block)
+
+
+def blocks_of(snapshot: Snapshot) -> Iterator[tuple[int, bytes]]:
+    """The rows of a snapshot that was verified, the store's own first."""
+    if snapshot.layout == "rows":
+        yield from read_rows(snapshot.path / ROWS_NAME)
+        return
+    with tempfile.TemporaryDirectory(prefix="sfkv-restore-") as directory:
+        _bring_files(snapshot, Path(directory))
+        store = _core.RocksDBStore(
+            directory, _core.Slot(32 << 20, 0.5, 0.1), create=False, write_batch_bytes=BLOCK_BYTES, read_chunk_keys=1
+        )
+        try:
+            yield from _blocks_between(store, _store.STORE_ROW, _store.RESERVED_BOUND)
+            yield from _blocks_between(store, b"\0", _store.STORE_ROW)
+        finally:
+            store.close(discard=True)
+
+
+def _blocks_between(store: _core.RocksDBStore, first: bytes, bound: bytes) -> Iterator[tuple[int, bytes]]:
+    while first < bound:
+        key_group, block, first = store.read_block(first, bound, BLOCK_BYTES)
+        if block:
+            yield key_group, block
+
+
+@contextlib.contextmanager
+def _making(snapshot: Snapshot, target: Path) -> Iterator[Path]:
+    """A directory that becomes ``target`` when all has gone well; else nothing is left of it."""
     partial = target.with_name(target.name + ".restoring")
     try:
         _core.make_directories(target.parent)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        for file in snapshot.files:
-            _bring(snapshot.path / file.name, partial / file.name)
-        _core.mark_clean(partial)
+        yield partial
         partial.rename(target)
         _core.sync_directory(target.parent)
-    except (OSError, Error) as error:
+    except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
+        if not isinstance(error, (OSError, Error)) or isinstance(error, CorruptionError):
+            raise
         raise CheckpointError(
             f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=str(target)
         ) from error
 
 
-def _check_empty(target: Path) -> None:
+def _bring_files(snapshot: Snapshot, directory: Path) -> None:
+    for file in snapshot.files:
+        _bring(snapshot.path / file.name, directory / file.name)
+    _core.mark_clean(directory)
+
+
+def check_empty(target: Path) -> None:
+    """Refuses a directory that holds something."""
     try:
         occupied = bool(os.listdir(target))
     except FileNotFoundError:

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 import sfkv
-from sfkv import _batch, _core
+from sfkv import _batch, _store
 
 
 def test_cells_come_back_with_type_and_rule(keyed, tmp_path):
@@ -186,7 +186,7 @@ def test_a_drop_that_was_killed_half_way_ends_at_the_next_opening(tmp_path, run_
 @pytest.mark.parametrize("damaged", [b"", b"\0", b"\x09\0" + bytes(8), b"\0\x09" + bytes(8), b"\0\0" + bytes(7)])
 def test_a_damaged_cell_is_corruption(keyed, damaged):
     keyed.cells.set("n", 1)
-    _batch.write_rows(keyed._store, {_core.CELL_ROWS + b"n": damaged}, "test")
+    _batch.write_rows(keyed._store, {_store.CELL_ROWS + b"n": damaged}, "test")
     for look in (lambda: keyed.cells.get("n"), lambda: keyed.cells.rule("n"), lambda: keyed.cells.set("n", 2)):
         with pytest.raises(sfkv.CorruptionError, match="'n'"):
             look()
@@ -196,7 +196,7 @@ def test_a_damaged_cell_is_corruption(keyed, damaged):
 def test_a_damaged_registry_is_corruption(tmp_path, row):
     with sfkv.open(tmp_path / "s", key=int) as keyed:
         keyed.value_state("v", int)
-        _batch.write_rows(keyed._store, {_core.TABLE_ROWS + b"\0": row}, "test")
+        _batch.write_rows(keyed._store, {_store.TABLE_ROWS + b"\0": row}, "test")
     with pytest.raises(sfkv.CorruptionError, match="registry"):
         sfkv.open(tmp_path / "s")
 
@@ -204,6 +204,6 @@ def test_a_damaged_registry_is_corruption(tmp_path, row):
 @pytest.mark.parametrize("row", [b"", b"[]", b'{"key": {}, "max_parallelism": 1, "key_groups": [0, 0]}', b"[" * 100_000])
 def test_a_store_that_does_not_describe_itself_is_corrupt(tmp_path, row):
     with sfkv.open(tmp_path / "s", key=int) as keyed:
-        _batch.write_rows(keyed._store, {_core.STORE_ROW: row}, "test")
+        _batch.write_rows(keyed._store, {_store.STORE_ROW: row}, "test")
     with pytest.raises(sfkv.CorruptionError, match="describe itself"):
         sfkv.open(tmp_path / "s")

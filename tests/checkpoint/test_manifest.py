@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import sfkv
-from sfkv import _batch, _core
+from sfkv import _batch, _core, _store
 from sfkv.checkpoint.manifest import Snapshot, SnapshotFile, encode_manifest, read_manifest
 from sfkv.checkpoint.metadata import decode_offset
 from sfkv.checkpoint.restore import verify
@@ -136,7 +136,7 @@ def test_a_name_that_is_no_file_of_the_folder_is_corruption(snapshot, tmp_path, 
 def test_an_offset_that_cannot_be_read_is_corruption_and_names_the_store(keyed, stored):
     with pytest.raises(sfkv.CorruptionError, match="source offset"):
         decode_offset(stored, "here")
-    _batch.write_rows(keyed._store, {_core.OFFSET_ROW: stored}, "test")
+    _batch.write_rows(keyed._store, {_store.OFFSET_ROW: stored}, "test")
     with pytest.raises(sfkv.CorruptionError, match="restore the store from a snapshot") as raised:
         keyed.offset  # noqa: B018
     assert raised.value.path == keyed.path

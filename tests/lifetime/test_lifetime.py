@@ -183,7 +183,7 @@ def test_pickling_is_refused_with_the_way_on(keyed):
 
 
 @pytest.mark.parametrize(
-    "name", ["_core.Slot", "_core.Store", "_table.Table", "_scan.Scan", "_rows.KeyRows", "_bundle.BundleRows"]
+    "name", ["_core.Slot", "_core.RocksDBStore", "_table.Table", "_scan.Scan", "_rows.KeyRows", "_bundle.BundleRows"]
 )
 def test_native_objects_cannot_be_made_half(name):
     """An object whose native part was never made would crash at its first call."""

@@ -1,0 +1,33 @@
+"""What a keyed backend asks of what keeps its rows; ``rocksdb.py`` and ``memory.py`` have one each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from sfkv._store import Store
+
+# The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
+Files = list[tuple[str, int, str]]
+
+
+class Engine(Protocol):
+    """One store, from its opening to its end."""
+
+    @property
+    def store(self) -> Store:
+        """The rows."""
+
+    @property
+    def layout(self) -> str:
+        """What the files of its snapshots are: "rocksdb" or "rows"."""
+
+    def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
+        """Fixes the rows as they are now. What is returned puts them into ``folder``, from any thread, and says which files these are."""
+
+    def compact(self) -> None:
+        """Leaves nothing of what was removed."""
+
+    def close(self, discard: bool) -> None:
+        """Ends the store: written, durably, and marked clean; or, with ``discard``, as it is. If it cannot be written, it stays open."""

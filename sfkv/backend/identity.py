@@ -1,0 +1,90 @@
+"""What a store says of itself (its keys, its key groups) against what it is asked for as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from sfkv import _batch, _store
+from sfkv._descriptions import UNREADABLE, read_operator
+from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError
+from sfkv._types import KeySchema
+from sfkv.checkpoint.manifest import Snapshot
+
+_DEFAULT_MAX_PARALLELISM = 128
+
+
+def agree(
+    store: _store.Store, key: KeySchema | None, max_parallelism: int | None, key_groups: tuple[int, int] | None
+) -> KeySchema:
+    """Compares what the store says of itself with what was asked for; a new store is told."""
+    row = store.reserved_rows().get(_store.STORE_ROW)
+    if row is None:
+        if key is None:
+            raise ConfigError(
+                f"{store.path} does not know its keys, because who made it ended at once: pass key=, such as key=str"
+            )
+        max_parallelism = max_parallelism or _DEFAULT_MAX_PARALLELISM
+        first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
+        description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}
+        _batch.write_rows(store, {_store.STORE_ROW: msgspec.json.encode(description)}, "open")
+        store.own(max_parallelism, first, last)
+        return key
+    try:
+        stored = read_operator(row)
+    except UNREADABLE as error:
+        raise CorruptionError(f"Corruption: {store.path} does not describe itself: {error}", path=store.path) from error
+    if key is not None:
+        _compare_keys(stored.key_schema, key, store.path)
+    if max_parallelism not in (None, stored.max_parallelism):
+        raise FormatError(
+            f"{store.path} has max_parallelism={stored.max_parallelism}, and was asked for with {max_parallelism}: "
+            "it can never change",
+            path=store.path,
+            code="max_parallelism",
+        )
+    if key_groups is not None:
+        _compare_ranges(stored.key_groups, key_groups, store.path)
+    store.own(stored.max_parallelism, *stored.key_groups)
+    return stored.key_schema
+
+
+def agree_with(snapshot: Snapshot, key: Any, key_groups: tuple[int, int] | None) -> KeySchema:
+    """Compares a snapshot with what it is to be restored as, as far as that is given; returns its keys."""
+    schema = KeySchema.parse(snapshot.key)
+    if key is not None:
+        _compare_keys(schema, KeySchema.of(key), str(snapshot.path))
+    if key_groups is not None:
+        _compare_ranges(snapshot.key_groups, key_groups, str(snapshot.path))
+    return schema
+
+
+def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int, int]:
+    try:
+        first, last = key_groups
+        if 0 <= first <= last < max_parallelism:
+            return int(first), int(last)
+    except (TypeError, ValueError):
+        pass
+    raise ConfigError(
+        f"key_groups is {key_groups!r}: pass (first, last), with 0 <= first <= last < max_parallelism={max_parallelism}"
+    )
+
+
+def _compare_keys(stored: KeySchema, wanted: KeySchema, path: str) -> None:
+    if stored.describe() != wanted.describe():
+        raise SchemaError(
+            f"{path} has keys of {stored}, and was asked for with {wanted}: rows lie by their keys, which cannot change: "
+            "open it with the stored type, or write its rows into a new store",
+            path=path,
+        )
+
+
+def _compare_ranges(stored: tuple[int, int], wanted: tuple[int, int], path: str) -> None:
+    if tuple(stored) != tuple(wanted):
+        raise KeyGroupError(
+            f"{path} has the key groups {stored[0]} to {stored[1]}, and was asked for with {wanted[0]} to {wanted[1]}: "
+            "a range is fixed when a store is made",
+            path=path,
+        )

@@ -1,0 +1,252 @@
+"""HashMapStateBackend: state in memory, at memory's speed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfkv import _core, _memory, _table
+from sfkv._errors import ConfigError, DiskFullError, StorageError
+from sfkv._evolution import with_history
+from sfkv._rows import KeyRows, ValueRows
+from sfkv._types import KeySchema, ValueSchema
+from sfkv.backend.engine import Files
+from sfkv.backend.identity import agree, agree_with
+from sfkv.backend.keyed import KINDS, KeyedStateBackend
+from sfkv.backend.registry import read_tables
+from sfkv.backend.routing import check_parallelism
+from sfkv.backend.slot import Slot
+from sfkv.checkpoint.manifest import Snapshot
+from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_rows
+from sfkv.config._sizes import parse_bytes
+
+_WRITE_BYTES = 256 << 20  # a call's writes are one
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class HashMapStateBackend:
+    """Keyed state in memory: hash tables for what is looked up, ordered ones for maps and tables.
+
+    It is used as ``EmbeddedRocksDBStateBackend`` is, with equal answers. The directory holds the state while it is closed, and
+    snapshots outlive a crash; between them nothing is on disk.
+
+    Args:
+        memory_limit: bytes, or "4GB", that the state of one ``open`` may take, with all that holds it; None for no limit. The
+            write that would pass it is a LimitError, and changes nothing. What open scans and unfinished snapshots keep
+            beyond the state is not counted.
+
+    Raises:
+        ConfigError: naming the option.
+    """
+
+    def __init__(self, *, memory_limit: int | str | None = None) -> None:
+        self._limit_bytes = 0 if memory_limit is None else parse_bytes(memory_limit, "memory_limit")
+        if memory_limit is not None and self._limit_bytes < 1:
+            raise ConfigError(f"memory_limit is {memory_limit!r}: use 1 or more, or None for no limit")
+
+    def open(
+        self,
+        path: str | os.PathLike[str] | None,
+        *,
+        key: Any = None,
+        slot: Slot | None = None,
+        max_parallelism: int | None = None,
+        key_groups: tuple[int, int] | None = None,
+        create: bool = True,
+        recover: bool = False,
+    ) -> KeyedStateBackend:
+        """Reads the state that was closed into a directory, or begins with none.
+
+        Args:
+            path: the directory; made, with its parents, if it is missing. None for state that ends with ``close``.
+            key: as for ``EmbeddedRocksDBStateBackend.open``, and so are the other arguments and what is raised.
+            slot: not used; state in memory has a limit of its own.
+            recover: accept a directory that was not closed. It then holds what it held when it was opened.
+
+        Raises:
+            LimitError: the state takes more than ``memory_limit``.
+        """
+        schema = None if key is None else KeySchema.of(key)
+        _check_slot(slot)
+        if max_parallelism is not None:
+            check_parallelism(max_parallelism)
+        if path is None and schema is None:
+            raise ConfigError("state without a directory is new: pass key=, such as key=str")
+        directory = None if path is None else _open_directory(Path(path), create, schema is not None, recover)
+        with self._opening(path, directory) as store:
+            rows = _stored_rows(path)
+            schema = _fill(store, rows, lambda: agree(store, schema, max_parallelism, key_groups))
+            return self._opened(store, directory, schema, slot, None)
+
+    def restore(
+        self,
+        path: str | os.PathLike[str] | None,
+        snapshots: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        key: Any = None,
+        slot: Slot | None = None,
+        key_groups: tuple[int, int] | None = None,
+    ) -> KeyedStateBackend:
+        """Reads a snapshot of either backend into memory.
+
+        Args:
+            path: the directory; missing or empty. None for state that ends with ``close``.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and raised.
+
+        Raises:
+            LimitError: the state takes more than ``memory_limit``.
+        """
+        _check_slot(slot)
+        snapshot = one_of(snapshots)
+        schema = agree_with(snapshot, key, key_groups)
+        if path is not None:
+            check_empty(Path(path))
+        verify(snapshot)
+        directory = None if path is None else _core.Directory(os.path.abspath(path), create=True, recover=False)
+        with self._opening(path, directory) as store:
+            _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
+            return self._opened(store, directory, schema, slot, snapshot)
+
+    @contextlib.contextmanager
+    def _opening(self, path: str | os.PathLike[str] | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:
+        """An empty store. If it does not come to be opened, its directory is left as it was found."""
+        store = _memory.MemoryStore(
+            "memory" if path is None else os.path.abspath(path), limit_bytes=self._limit_bytes, write_batch_bytes=_WRITE_BYTES
+        )
+        try:
+            yield store
+        except BaseException:
+            store.close()
+            if directory is not None:
+                with contextlib.suppress(StorageError):
+                    directory.mark(directory.found_state.encode())
+                directory.close()
+            raise
+
+    def _opened(
+        self,
+        store: _memory.MemoryStore,
+        directory: _core.Directory | None,
+        key: KeySchema,
+        slot: Slot | None,
+        restored_from: Snapshot | None,
+    ) -> KeyedStateBackend:
+        if directory is not None and directory.found_state == "new":
+            directory.mark(b"open")
+        return KeyedStateBackend(_Engine(store, directory), key, slot, restored_from)
+
+
+class _Engine:
+    """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
+
+    layout = "rows"
+
+    def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
+        self.store = store
+        self._directory = directory
+
+    def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
+        frozen = self.store.freeze()
+
+        def bring_files() -> Files:
+            folder.mkdir()
+            write_rows(folder / ROWS_NAME, _blocks(frozen))
+            return [(ROWS_NAME, 0, "")]
+
+        return bring_files
+
+    def compact(self) -> None:
+        """Removed rows are gone already."""
+
+    def close(self, discard: bool) -> None:
+        if not self.store.begin_close():
+            return
+        closed = False
+        try:
+            if self._directory is not None and not discard:
+                _store_rows(Path(self.store.path), self.store.freeze_closing())
+                self._directory.mark(b"clean")
+            closed = True
+        finally:
+            self.store.finish_close(closed)
+        if self._directory is not None:
+            self._directory.close()
+
+
+def _check_slot(slot: Slot | None) -> None:
+    if slot is not None and not isinstance(slot, Slot):
+        raise ConfigError(f"slot is {slot!r}: pass a sfkv.Slot")
+
+
+def _open_directory(path: Path, create: bool, has_key: bool, recover: bool) -> _core.Directory:
+    try:
+        return _core.Directory(str(path.absolute()), create=create and has_key, recover=recover)
+    except StorageError as error:
+        if create and not has_key and not os.path.exists(path / "SFKV"):
+            raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one") from error
+        raise
+
+
+def _stored_rows(path: str | os.PathLike[str] | None) -> Iterator[tuple[int, bytes]]:
+    """The rows that a directory holds; none if it is new."""
+    if path is not None and os.path.exists(Path(path) / ROWS_NAME):
+        try:
+            yield from read_rows(Path(path) / ROWS_NAME)
+        except OSError as error:
+            raise _failed(error, "open", str(path)) from error
+
+
+def _fill(
+    store: _memory.MemoryStore, blocks: Iterator[tuple[int, bytes]], agree_with_store: Callable[[], KeySchema]
+) -> KeySchema:
+    """Puts rows into an empty store: its own first, which say what the others are."""
+    first = next(blocks, None)
+    if first is not None:
+        load(store, iter([first]), store.path)
+    schema = agree_with_store()
+    if first is not None:
+        _declare(store, schema)
+        load(store, blocks, store.path)
+    return schema
+
+
+def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
+    """Tells the store what its tables hold, so that rows find their place at once."""
+    for table, stored in read_tables(store).items():
+        if stored["kind"] == "payloads":
+            continue
+        name = stored["name"]
+        value = with_history(ValueSchema.parse(stored["value"]), stored["value"])
+        own_key = KeySchema.parse(stored["key"]) if "key" in stored else key
+        user_keys = KeyRows(KeySchema.parse(stored["user_key"]), name) if "user_key" in stored else None
+        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, KINDS[stored["kind"]], user_keys)
+
+
+def _blocks(frozen: _memory.Snapshot) -> Iterator[tuple[int, bytes]]:
+    while (block := frozen.next_block(BLOCK_BYTES)) is not None:
+        yield block
+
+
+def _store_rows(path: Path, frozen: _memory.Snapshot) -> None:
+    """Replaces the rows that a directory holds, at once: a crash leaves the old ones or the new."""
+    new = path / (ROWS_NAME + ".new")
+    try:
+        write_rows(new, _blocks(frozen))
+        new.rename(path / ROWS_NAME)
+        _core.sync_directory(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise error if isinstance(error, StorageError) else _failed(error, "close", str(path)) from error
+
+
+def _failed(error: OSError, operation: str, path: str) -> StorageError:
+    cls = DiskFullError if error.errno in _FULL else StorageError
+    failure = cls(f"IO error: {error}", operation=operation, path=path)
+    failure.errno = error.errno
+    return failure
