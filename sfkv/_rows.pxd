@@ -123,6 +123,7 @@ cdef extern from "sfkv/value_codec.h" namespace "sfkv" nogil:
         const CRecordCodec& record()
         bint has_fixed_rows()
         size_t most_bytes()
+        bint has_one_length()
         size_t RowBytes(const CColumns& columns, int64_t i)
         void EncodeRow(const CColumns& columns, int64_t i, char* row)
         void BeginRow(char* row)

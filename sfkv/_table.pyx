@@ -75,6 +75,7 @@ cdef class Table:
             shape.key_bytes = self.keys.codec.fixed_bytes() + (self.user_keys.codec.fixed_bytes() if self.kind == MAP else 0)
         if self.kind != LIST and self.values.codec.has_fixed_rows():
             shape.value_bytes = self.values.codec.most_bytes() + (1 if self.kind == MAP else 0)
+            shape.value_is_fixed = self.values.codec.has_one_length() and self.kind != MAP  # a None in a map is short
         self.store.enter(&call, self.context, "register")
         self.sorts = self.store.rows().Declare(shape) or self.kind == LIST
         if self.kind == TABLE:

@@ -74,6 +74,7 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         KeyGroupRange range
         size_t key_bytes
         size_t value_bytes
+        bint value_is_fixed
 
     cdef cppclass CRows "sfkv::Rows":
         cbool Declare(const CTableShape& shape) except +

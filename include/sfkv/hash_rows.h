@@ -1,9 +1,10 @@
 // The rows of one key group, to be found by their keys: small hash tables, the pages, behind a directory.
 //
-// A page has slots (row_slot.h) and a control byte for each: seven bits of the key's hash, or empty, or deleted. It is probed
-// eight control bytes at a time. One that is full is made twice as large, up to kPageBytes, and is then split in two by the next
-// bit of the hash, as extendible hashing does: so no insert ever moves more than a page, and a view (row_heap.h) costs its
-// writers copies of the pages that they touch. Pages that become nearly empty shrink.
+// A page is groups of eight control bytes and eight slots (row_slot.h): a control byte is seven bits of the key's hash, or says that its
+// slot is empty or deleted. It is probed a group at a time; the directory says how many there are, so that a lookup that goes well
+// waits for one line of memory, or two. A page that is full is made twice as large, up to kPageBytes, and is then split in two by
+// the next bit of the hash, as extendible hashing does: so no insert ever moves more than a page, and a view (row_heap.h) costs
+// its writers copies of the pages that they touch. Pages that become nearly empty shrink.
 // One thread; what a view sees may be read by any.
 #pragma once
 
@@ -45,9 +46,26 @@ struct HashPage {
   uint32_t deleted;  // that held one, and are passed over
   uint32_t depth;    // bits of the hash that all rows of the page share
 
-  uint8_t* controls() { return reinterpret_cast<uint8_t*>(this + 1); }
-  char* slot(size_t i, size_t slot_bytes) { return reinterpret_cast<char*>(this + 1) + slots + i * slot_bytes; }
+  // The control bytes of the group of slot "i", which is its first.
+  char* controls(size_t i, size_t slot_bytes) { return reinterpret_cast<char*>(this + 1) + i * (1 + slot_bytes); }
+  uint8_t* control(size_t i, size_t slot_bytes) { return reinterpret_cast<uint8_t*>(controls(i & ~size_t{7}, slot_bytes) + (i & 7)); }
+  char* slot(size_t i, size_t slot_bytes) { return controls(i & ~size_t{7}, slot_bytes) + 8 + (i & 7) * slot_bytes; }
   static size_t BytesFor(size_t slots, size_t slot_bytes) { return sizeof(HashPage) + slots * (1 + slot_bytes); }
+};
+
+// A page and how many slots it has, in one word: pages are aligned.
+class HashPageRef {
+ public:
+  HashPageRef() = default;
+  explicit HashPageRef(HashPage* page)
+      : bits_(reinterpret_cast<uintptr_t>(page) | static_cast<uintptr_t>(__builtin_ctz(page->slots) - kLeastShift)) {}
+  HashPage* page() const { return reinterpret_cast<HashPage*>(bits_ & ~kMask); }
+  size_t slots() const { return size_t{1} << ((bits_ & kMask) + kLeastShift); }
+
+ private:
+  static constexpr uintptr_t kMask = 15;
+  static constexpr int kLeastShift = 3;
+  uintptr_t bits_ = 0;
 };
 
 class HashRows {
@@ -68,7 +86,7 @@ class HashRows {
       ForEachSlot(page, c.form.bytes(), [&](const char* slot) { c.form.Empty(c.heap, slot); });
       FreePage(c, page);
     });
-    c.heap->Count(pages_.capacity() * sizeof(HashPage*), 0);
+    c.heap->Count(pages_.capacity() * sizeof(HashPageRef), 0);
     pages_ = {};
     depth_ = 0;
     rows_ = 0;
@@ -82,25 +100,26 @@ class HashRows {
   // Finds several keys, and brings what is needed of them into the cache meanwhile.
   char* FindHashed(const Context& c, std::string_view key, uint64_t hash) const {
     if (pages_.empty()) return nullptr;
-    HashPage* page = PageOf(hash);
-    const size_t index = FindIn(c, page, key, hash);
-    return index == kNone ? nullptr : page->slot(index, c.form.bytes());
+    const HashPageRef ref = pages_[IndexOf(hash)];
+    const size_t index = FindIn(c, ref, key, hash);
+    return index == kNone ? nullptr : ref.page()->slot(index, c.form.bytes());
   }
-  void Prefetch(const Context& c, uint64_t hash) const {
+  // Inlined, because GCC takes a function that only does this for one without effect.
+  __attribute__((always_inline)) void Prefetch(const Context& c, uint64_t hash) const {
     if (pages_.empty()) return;
-    HashPage* page = PageOf(hash);
-    const size_t at = (hash >> kTagBits) & (page->slots - 1) & ~size_t{7};
-    __builtin_prefetch(page->controls() + at);
-    __builtin_prefetch(page->slot(at, c.form.bytes()));
-    __builtin_prefetch(page->slot(at, c.form.bytes()) + 64);
+    const HashPageRef ref = pages_[IndexOf(hash)];
+    const char* group = ref.page()->controls(FirstGroup(ref, hash), c.form.bytes());
+    __builtin_prefetch(group);
+    __builtin_prefetch(group + 64);
+    __builtin_prefetch(group + 128);
   }
   // The cell that a key probably has is brought into the cache.
-  void PrefetchCell(const Context& c, uint64_t hash) const {
+  __attribute__((always_inline)) void PrefetchCell(const Context& c, uint64_t hash) const {
     if (pages_.empty() || !c.form.has_cells()) return;
-    HashPage* page = PageOf(hash);
-    const size_t at = (hash >> kTagBits) & (page->slots - 1) & ~size_t{7};
-    const uint64_t match = MatchTag(LoadControls(page, at), TagOf(hash));
-    if (match != 0) __builtin_prefetch(c.form.CellOf(page->slot(at + FirstOf(match), c.form.bytes())));
+    const HashPageRef ref = pages_[IndexOf(hash)];
+    const size_t at = FirstGroup(ref, hash);
+    const uint64_t match = MatchTag(LoadAs<uint64_t>(ref.page()->controls(at, c.form.bytes())), TagOf(hash));
+    if (match != 0) __builtin_prefetch(c.form.CellOf(ref.page()->slot(at + FirstOf(match), c.form.bytes())));
   }
 
   // Makes a row of a key, or gives the one that is there another value, and returns where that is to be written: the first "kept"
@@ -109,18 +128,19 @@ class HashRows {
     const uint64_t hash = c.hash(key);
     if (pages_.empty()) AddFirstPage(c);
     HashPage* page = PageOf(hash);
-    const size_t found = FindIn(c, page, key, hash);
+    const size_t found = FindIn(c, pages_[IndexOf(hash)], key, hash);
     if (found != kNone) {
       page = Own(c, page, hash);
       return c.form.Resize(c.heap, page->slot(found, c.form.bytes()), value_bytes, kept);
     }
     while ((page->count + page->deleted + 1) * 8 > page->slots * 7) page = MakeRoom(c, page, hash);
     page = Own(c, page, hash);
-    const size_t index = FreeSlot(page, hash);
+    const size_t index = FreeSlot(c, page, hash);
     char* slot = page->slot(index, c.form.bytes());
     c.form.Fill(c.heap, slot, key, value_bytes);  // the last that may fail
-    page->deleted -= page->controls()[index] == kDeleted;
-    page->controls()[index] = TagOf(hash);
+    uint8_t* control = page->control(index, c.form.bytes());
+    page->deleted -= *control == kDeleted;
+    *control = TagOf(hash);
     ++page->count;
     ++rows_;
     return c.form.ValueAt(slot);
@@ -131,7 +151,7 @@ class HashRows {
     if (pages_.empty()) return false;
     const uint64_t hash = c.hash(key);
     HashPage* page = PageOf(hash);
-    const size_t index = FindIn(c, page, key, hash);
+    const size_t index = FindIn(c, pages_[IndexOf(hash)], key, hash);
     if (index == kNone) return false;
     if (rows_ == 1) {
       Clear(c);
@@ -141,8 +161,8 @@ class HashRows {
     --rows_;
     c.form.Empty(c.heap, page->slot(index, c.form.bytes()));
     // A probe ends at an empty control byte, so the place may be given back where its group has one already.
-    const bool ends_probes = MatchEmpty(LoadControls(page, index & ~size_t{7})) != 0;
-    page->controls()[index] = ends_probes ? kEmpty : kDeleted;
+    const bool ends_probes = MatchEmpty(LoadAs<uint64_t>(page->controls(index & ~size_t{7}, c.form.bytes()))) != 0;
+    *page->control(index, c.form.bytes()) = ends_probes ? kEmpty : kDeleted;
     page->deleted += !ends_probes;
     --page->count;
     if (page->slots > kLeastSlots && page->count * 8 < page->slots) Rehash(c, page, hash, SlotsFor(page->count));
@@ -152,12 +172,12 @@ class HashRows {
   // The pages, each once; they hold the rows in no order.
   template <typename Visit>
   void VisitPages(Visit&& visit) const {
-    for (size_t i = 0; i < pages_.size(); i += size_t{1} << (depth_ - pages_[i]->depth)) visit(pages_[i]);
+    for (size_t i = 0; i < pages_.size(); i += size_t{1} << (depth_ - pages_[i].page()->depth)) visit(pages_[i].page());
   }
   template <typename Visit>
   static void ForEachSlot(HashPage* page, size_t slot_bytes, Visit&& visit) {
     for (size_t i = 0; i < page->slots; ++i) {
-      if (page->controls()[i] < kEmpty) visit(page->slot(i, slot_bytes));
+      if (*page->control(i, slot_bytes) < kEmpty) visit(page->slot(i, slot_bytes));
     }
   }
 
@@ -171,7 +191,6 @@ class HashRows {
   static constexpr uint64_t kLows = 0x0101010101010101, kHighs = 0x8080808080808080;
 
   static uint8_t TagOf(uint64_t hash) { return static_cast<uint8_t>(hash & 0x7F); }
-  static uint64_t LoadControls(HashPage* page, size_t at) { return LoadAs<uint64_t>(reinterpret_cast<const char*>(page->controls() + at)); }
   // Bit 8 i + 7 is set for the bytes that are meant; MatchTag() may err, and the key tells.
   static uint64_t MatchTag(uint64_t controls, uint8_t tag) {
     const uint64_t x = controls ^ (kLows * tag);
@@ -182,42 +201,36 @@ class HashRows {
   static size_t FirstOf(uint64_t match) { return static_cast<size_t>(__builtin_ctzll(match)) >> 3; }
 
   size_t IndexOf(uint64_t hash) const { return depth_ == 0 ? 0 : hash >> (64 - depth_); }
-  HashPage* PageOf(uint64_t hash) const { return pages_[IndexOf(hash)]; }
+  HashPage* PageOf(uint64_t hash) const { return pages_[IndexOf(hash)].page(); }
+  static size_t FirstGroup(HashPageRef ref, uint64_t hash) { return (hash >> kTagBits) & (ref.slots() - 1) & ~size_t{7}; }
 
-  // Visits the groups of eight slots in which a hash may lie, until visit(first slot) returns true.
-  template <typename Visit>
-  static void Probe(const HashPage* page, uint64_t hash, Visit&& visit) {
-    const size_t mask = page->slots - 1;
-    size_t at = (hash >> kTagBits) & mask & ~size_t{7};
-    for (size_t step = 8;; step += 8) {
-      if (visit(at)) return;
-      at = (at + step) & mask;
+  // Where a hash may lie after group "at"; steps count from 1, and reach all groups.
+  static size_t NextGroup(HashPageRef ref, size_t at, size_t step) { return (at + 8 * step) & (ref.slots() - 1); }
+
+  static size_t FindIn(const Context& c, HashPageRef ref, std::string_view key, uint64_t hash) {
+    const uint8_t tag = TagOf(hash);
+    HashPage* page = ref.page();
+    size_t at = FirstGroup(ref, hash);
+    for (size_t step = 1;; ++step) {
+      const char* group = page->controls(at, c.form.bytes());
+      const auto controls = LoadAs<uint64_t>(group);
+      for (uint64_t match = MatchTag(controls, tag); match != 0; match &= match - 1) {
+        const size_t i = FirstOf(match);
+        const bool has_tag = static_cast<uint8_t>(group[i]) == tag;
+        if (has_tag && c.form.HasKey(group + 8 + i * c.form.bytes(), key)) return at + i;
+      }
+      if (MatchEmpty(controls) != 0) return kNone;
+      at = NextGroup(ref, at, step);
     }
   }
-
-  static size_t FindIn(const Context& c, HashPage* page, std::string_view key, uint64_t hash) {
-    size_t found = kNone;
-    const uint8_t tag = TagOf(hash);
-    Probe(page, hash, [&](size_t at) {
-      const uint64_t controls = LoadControls(page, at);
-      for (uint64_t match = MatchTag(controls, tag); match != 0; match &= match - 1) {
-        const size_t index = at + FirstOf(match);
-        if (page->controls()[index] != tag || !c.form.HasKey(page->slot(index, c.form.bytes()), key)) continue;
-        found = index;
-        return true;
-      }
-      return MatchEmpty(controls) != 0;
-    });
-    return found;
-  }
-  static size_t FreeSlot(HashPage* page, uint64_t hash) {
-    size_t found = 0;
-    Probe(page, hash, [&](size_t at) {
-      const uint64_t free = MatchFree(LoadControls(page, at));
-      if (free != 0) found = at + FirstOf(free);
-      return free != 0;
-    });
-    return found;
+  static size_t FreeSlot(const Context& c, HashPage* page, uint64_t hash) {
+    const HashPageRef ref(page);
+    size_t at = FirstGroup(ref, hash);
+    for (size_t step = 1;; ++step) {
+      const uint64_t free = MatchFree(LoadAs<uint64_t>(page->controls(at, c.form.bytes())));
+      if (free != 0) return at + FirstOf(free);
+      at = NextGroup(ref, at, step);
+    }
   }
 
   static size_t SlotsFor(size_t count) {
@@ -237,21 +250,21 @@ class HashRows {
     page->slots = static_cast<uint32_t>(slots);
     page->count = page->deleted = 0;
     page->depth = depth;
-    std::memset(page->controls(), kEmpty, slots);
+    for (size_t at = 0; at < slots; at += 8) std::memset(page->controls(at, c.form.bytes()), kEmpty, 8);
     return page;
   }
   static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, HashPage::BytesFor(page->slots, c.form.bytes()), page->born); }
 
   void AddFirstPage(Context& c) {
-    pages_.assign(1, NewPage(c, kLeastSlots, 0));
-    c.heap->Count(0, pages_.capacity() * sizeof(HashPage*));
+    pages_.assign(1, HashPageRef(NewPage(c, kLeastSlots, 0)));
+    c.heap->Count(0, pages_.capacity() * sizeof(HashPageRef));
   }
 
   // Puts a page where "old" was, in all of the directory's entries for it.
   void Replace(HashPage* old, HashPage* page, uint64_t hash) {
     const size_t count = size_t{1} << (depth_ - old->depth);
     const size_t first = IndexOf(hash) & ~(count - 1);
-    std::fill_n(pages_.begin() + static_cast<std::ptrdiff_t>(first), count, page);
+    std::fill_n(pages_.begin() + static_cast<std::ptrdiff_t>(first), count, HashPageRef(page));
   }
 
   // The page itself, or a copy that no view sees.
@@ -268,8 +281,8 @@ class HashRows {
 
   // Moves a slot's row, as it is, to a page that has room.
   static void Move(const Context& c, const char* slot, HashPage* to, uint64_t hash) {
-    const size_t index = FreeSlot(to, hash);
-    to->controls()[index] = TagOf(hash);
+    const size_t index = FreeSlot(c, to, hash);
+    *to->control(index, c.form.bytes()) = TagOf(hash);
     ++to->count;
     std::memcpy(to->slot(index, c.form.bytes()), slot, c.form.bytes());
   }
@@ -304,20 +317,20 @@ class HashRows {
     const size_t count = size_t{1} << (depth_ - depth);
     const size_t first = IndexOf(hash) & ~(2 * count - 1);
     for (size_t half = 0; half < 2; ++half) {
-      std::fill_n(pages_.begin() + static_cast<std::ptrdiff_t>(first + half * count), count, halves[half]);
+      std::fill_n(pages_.begin() + static_cast<std::ptrdiff_t>(first + half * count), count, HashPageRef(halves[half]));
     }
     FreePage(c, page);
   }
 
   void GrowDirectory(Context& c) {
-    std::vector<HashPage*> grown(pages_.size() * 2);
+    std::vector<HashPageRef> grown(pages_.size() * 2);
     for (size_t i = 0; i < grown.size(); ++i) grown[i] = pages_[i / 2];
-    c.heap->Count(pages_.capacity() * sizeof(HashPage*), grown.capacity() * sizeof(HashPage*));
+    c.heap->Count(pages_.capacity() * sizeof(HashPageRef), grown.capacity() * sizeof(HashPageRef));
     pages_ = std::move(grown);
     ++depth_;
   }
 
-  std::vector<HashPage*> pages_;  // by the first "depth_" bits of the hash
+  std::vector<HashPageRef> pages_;  // by the first "depth_" bits of the hash
   uint32_t depth_ = 0;
   size_t rows_ = 0;
 };

@@ -28,6 +28,8 @@ struct FrozenTable {
   std::vector<FrozenGroup> groups;  // that have rows
 };
 
+inline SlotForm FormOf(const TableShape& shape) { return SlotForm(shape.key_bytes, shape.value_bytes, shape.value_is_fixed, shape.is_ordered); }
+
 class MemoryTable {
  public:
   explicit MemoryTable(const TableShape& shape) : shape_(shape) {}
@@ -85,7 +87,7 @@ class MemoryTableOf : public MemoryTable {
   MemoryTableOf(const TableShape& shape, RowHeap* heap)
       : MemoryTable(shape), groups_(static_cast<size_t>(shape.range.last - shape.range.first + 1)) {
     context_.heap = heap;
-    context_.form = SlotForm(shape.key_bytes, shape.value_bytes, Rows::kOrdered);
+    context_.form = FormOf(shape);
     heap->Count(0, groups_.size() * sizeof(Rows));
   }
   ~MemoryTableOf() override {

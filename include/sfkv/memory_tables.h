@@ -174,7 +174,7 @@ class MemoryTables {
 
  private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
-    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes;
+    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed;
   }
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
@@ -194,7 +194,7 @@ class MemoryTables {
   // Moves a table's rows into one of another shape; where some do not fit, into one that takes all.
   void Reshape(std::unique_ptr<MemoryTable>* table, TableShape shape) {
     const FrozenTable rows = (*table)->Freeze(range_, {});
-    const SlotForm form(shape.key_bytes, shape.value_bytes, shape.is_ordered);
+    const SlotForm form = FormOf(shape);
     const RowRange all;
     VisitRows(rows, all, [&](int, std::string_view key, std::string_view row) {
       if (!form.Fits(key.size(), row.size())) shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;

@@ -1,6 +1,7 @@
 // How rows lie in the pages of memory tables: in their slots, where key and value have a width, else behind a pointer.
 //
-//   slot   := [key] [bytes of the value u8] [value, in as much room as the longest takes]
+//   slot   := [key] [value], where all have one length
+//           | [key] [bytes of the value u8] [value, in as much room as the longest takes]
 //           | [the key's first eight bytes, as a number, in ordered tables] [pointer to a cell]
 //   cell   := header · key · value, with room for it to grow
 //
@@ -56,17 +57,18 @@ class SlotForm {
   static constexpr size_t kMostValueBytes = 80;
   static constexpr size_t kMostBytes = kMostKeyBytes + 1 + kMostValueBytes;
 
-  SlotForm() : SlotForm(kMostKeyBytes + 1, 0, true) {}
-  // "key_bytes" and "value_room": of all keys, and of the longest value.
-  SlotForm(size_t key_bytes, size_t value_room, bool ordered)
-      : has_cells_(key_bytes > kMostKeyBytes || value_room > kMostValueBytes),
-        key_bytes_(has_cells_ ? 0 : static_cast<uint32_t>(key_bytes)),
-        value_room_(has_cells_ ? 0 : static_cast<uint32_t>(value_room)),
-        pointer_at_(ordered ? 8 : 0),
-        bytes_(has_cells_ ? pointer_at_ + sizeof(Cell*) : key_bytes_ + 1 + value_room_) {}
-
-  bool operator==(const SlotForm& other) const {
-    return has_cells_ == other.has_cells_ && key_bytes_ == other.key_bytes_ && value_room_ == other.value_room_ && bytes_ == other.bytes_;
+  SlotForm() = default;
+  // "key_bytes" and "value_bytes": of all keys, and of the longest value; "value_is_fixed" if no value is shorter.
+  SlotForm(size_t key_bytes, size_t value_bytes, bool value_is_fixed, bool ordered)
+      : has_cells_(key_bytes > kMostKeyBytes || value_bytes > kMostValueBytes),
+        has_length_(!value_is_fixed),
+        pointer_at_(ordered ? 8 : 0) {
+    bytes_ = pointer_at_ + sizeof(Cell*);
+    if (has_cells_) return;
+    key_bytes_ = static_cast<uint32_t>(key_bytes);
+    value_room_ = static_cast<uint32_t>(value_bytes);
+    value_at_ = key_bytes_ + (has_length_ ? 1 : 0);
+    bytes_ = value_at_ + value_room_;
   }
 
   bool has_cells() const { return has_cells_; }
@@ -74,13 +76,14 @@ class SlotForm {
   size_t key_bytes() const { return key_bytes_; }
   // Whether such a row can lie in a slot.
   bool Fits(size_t key_bytes, size_t value_bytes) const {
-    return has_cells_ || (key_bytes == key_bytes_ && value_bytes <= value_room_);
+    return has_cells_ || (key_bytes == key_bytes_ && (has_length_ ? value_bytes <= value_room_ : value_bytes == value_room_));
   }
 
   Cell* CellOf(const char* slot) const { return LoadAs<Cell*>(slot + pointer_at_); }
   std::string_view Key(const char* slot) const { return has_cells_ ? CellOf(slot)->key() : std::string_view(slot, key_bytes_); }
   std::string_view Value(const char* slot) const {
-    return has_cells_ ? CellOf(slot)->value() : std::string_view(slot + key_bytes_ + 1, static_cast<uint8_t>(slot[key_bytes_]));
+    if (has_cells_) return CellOf(slot)->value();
+    return {slot + value_at_, has_length_ ? static_cast<uint8_t>(slot[key_bytes_]) : value_room_};
   }
   bool HasKey(const char* slot, std::string_view key) const {
     if (has_cells_) return CellOf(slot)->key() == key;
@@ -91,13 +94,13 @@ class SlotForm {
   uint64_t First(const char* slot) const { return has_cells_ ? LoadAs<uint64_t>(slot) : FirstBytes({slot, key_bytes_}); }
 
   // Where the value of an occupied slot is written: in the slot or in a cell.
-  char* ValueAt(char* slot) const { return has_cells_ ? CellOf(slot)->bytes() + CellOf(slot)->key_bytes : slot + key_bytes_ + 1; }
+  char* ValueAt(char* slot) const { return has_cells_ ? CellOf(slot)->bytes() + CellOf(slot)->key_bytes : slot + value_at_; }
 
   // Fills an empty slot with a key, and makes room for its value.
   void Fill(RowHeap* heap, char* slot, std::string_view key, size_t value_bytes) const {
     if (!has_cells_) {
       std::memcpy(slot, key.data(), key_bytes_);
-      slot[key_bytes_] = static_cast<char>(value_bytes);
+      if (has_length_) slot[key_bytes_] = static_cast<char>(value_bytes);
       return;
     }
     if (pointer_at_ != 0) StoreAs(slot, FirstBytes(key));
@@ -108,8 +111,8 @@ class SlotForm {
   // REQUIRES: the slot's page was not seen, or copied.
   char* Resize(RowHeap* heap, char* slot, size_t value_bytes, size_t kept) const {
     if (!has_cells_) {
-      slot[key_bytes_] = static_cast<char>(value_bytes);
-      return slot + key_bytes_ + 1;
+      if (has_length_) slot[key_bytes_] = static_cast<char>(value_bytes);
+      return slot + value_at_;
     }
     Cell* cell = CellOf(slot);
     // A value that grows is given room to go on; one that shrinks to a fraction gives its memory back.
@@ -132,11 +135,13 @@ class SlotForm {
   }
 
  private:
-  bool has_cells_;
-  uint32_t key_bytes_;
-  uint32_t value_room_;
-  uint32_t pointer_at_;
-  size_t bytes_;
+  bool has_cells_ = true;
+  bool has_length_ = true;
+  uint32_t key_bytes_ = 0;
+  uint32_t value_at_ = 0;
+  uint32_t value_room_ = 0;
+  uint32_t pointer_at_ = 8;
+  size_t bytes_ = 8 + sizeof(Cell*);
 };
 
 }  // namespace sfkv

@@ -29,6 +29,7 @@ struct TableShape {
   KeyGroupRange range;
   size_t key_bytes = kAnyBytes;    // of every key row, user key included
   size_t value_bytes = kAnyBytes;  // of the longest value
+  bool value_is_fixed = false;     // no value is shorter
 };
 
 struct ScanOptions {

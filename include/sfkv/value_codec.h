@@ -37,6 +37,7 @@ class ValueCodec {
   // Whether all rows of a version have one length, and that of the longest of them.
   bool has_fixed_rows() const { return has_fixed_rows_; }
   size_t most_bytes() const { return most_bytes_; }
+  bool has_one_length() const { return has_fixed_rows_ && least_bytes_ == most_bytes_; }
   // How rows are written: by the version of today.
   const RecordCodec& record() const { return versions_.back().record; }
 
