@@ -11,9 +11,13 @@ from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
 
 from sfkv import _errors
 from sfkv._rows cimport CByteBuffer, KeyGroupRange
-from sfkv._status cimport CStatus, Context, check
+from sfkv._status cimport CStatus, Context, check, failure
 from sfkv._store cimport CCall, CLifetime, Store
 from sfkv._tables cimport CRows
+
+
+cdef extern from "<malloc.h>" nogil:
+    int malloc_trim(size_t kept)
 
 
 cdef extern from "sfkv/memory_snapshot.h" namespace "sfkv" nogil:
@@ -69,6 +73,25 @@ cdef class MemoryStore(Store):
         Store.own(self, max_parallelism, first, last)
         deref(self.c_store).tables().Own(self.range)
 
+    def flush(self):
+        """Does nothing, as there are no files, but what every call does."""
+        cdef CCall call
+        self.enter(&call, self.context, "flush")
+        self.refuse_in_batch("flush")
+
+    def compact(self):
+        """Gives the memory that removed rows have left back to the system."""
+        cdef CCall call
+        self.enter(&call, self.context, "compact")
+        self.refuse_in_batch("compact")
+        with nogil:
+            malloc_trim(0)
+
+    cdef int refuse_in_batch(self, str operation) except -1:
+        if self.c_rows.InBatch():
+            raise failure(_errors.UsageError, f"{operation} does not work inside a batch: end it first", self.context, operation)
+        return 0
+
     def begin_close(self):
         """Waits for the running call, and lets no other in. False if the store is closed already."""
         cdef CStatus status
@@ -82,6 +105,8 @@ cdef class MemoryStore(Store):
         """Gives the memory back; or, if the store is not to be closed, lets calls in again. REQUIRES: begin_close() was true."""
         with nogil:
             deref(self.c_store).FinishClose(closed)
+            if closed:
+                malloc_trim(0)
 
     def close(self):
         if self.begin_close():

@@ -161,7 +161,7 @@ class _Engine:
         return bring_files
 
     def compact(self) -> None:
-        """Removed rows are gone already."""
+        self.store.compact()
 
     def close(self, discard: bool) -> None:
         if not self.store.begin_close():
