@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfkv import _core, _memory, _table
-from sfkv._errors import ConfigError, DiskFullError, StorageError
+from sfkv._errors import CheckpointError, ConfigError, CorruptionError, DiskFullError, Error, StorageError
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
 from sfkv.backend.registry import read_tables
 from sfkv.backend.routing import check_parallelism
 from sfkv.backend.slot import Slot
+from sfkv.checkpoint.local import FULL
 from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
-from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_rows
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
 _WRITE_BYTES = 256 << 20  # a call's writes are one
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class HashMapStateBackend:
@@ -66,7 +65,8 @@ class HashMapStateBackend:
             path: the directory; made, with its parents, if it is missing. None for state that ends with ``close``.
             key: as for ``EmbeddedRocksDBStateBackend.open``, and so are the other arguments and what is raised.
             slot: not used; state in memory has a limit of its own.
-            recover: accept a directory that was not closed. It then holds what it held when it was opened.
+            recover: accept a directory that was not closed. It then holds what it was last closed with: nothing, if it
+                never was.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -96,7 +96,7 @@ class HashMapStateBackend:
 
         Args:
             path: the directory; missing or empty. None for state that ends with ``close``.
-            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and raised.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so is the rest: what is returned and raised too.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -109,7 +109,14 @@ class HashMapStateBackend:
         verify(snapshot)
         directory = None if path is None else _core.Directory(os.path.abspath(path), create=True, recover=False)
         with self._opening(path, directory) as store:
-            _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
+            try:
+                _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
+            except OSError as error:
+                if isinstance(error, Error):
+                    raise
+                raise CheckpointError(
+                    f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=store.path
+                ) from error
             return self._opened(store, directory, schema, slot, snapshot)
 
     @contextlib.contextmanager
@@ -144,7 +151,7 @@ class HashMapStateBackend:
 class _Engine:
     """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
 
-    layout = "rows"
+    layout: Layout = "rows"
 
     def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
         self.store = store
@@ -192,27 +199,33 @@ def _open_directory(path: Path, create: bool, has_key: bool, recover: bool) -> _
         raise
 
 
-def _stored_rows(path: str | os.PathLike[str] | None) -> Iterator[tuple[int, bytes]]:
+def _stored_rows(path: str | os.PathLike[str] | None) -> Generator[tuple[int, bytes], None, None]:
     """The rows that a directory holds; none if it is new."""
     if path is not None and os.path.exists(Path(path) / ROWS_NAME):
         try:
             yield from read_rows(Path(path) / ROWS_NAME)
         except OSError as error:
-            raise _failed(error, "open", str(path)) from error
+            raise error if isinstance(error, StorageError) else _failed(error, "open", str(path)) from error
 
 
 def _fill(
-    store: _memory.MemoryStore, blocks: Iterator[tuple[int, bytes]], agree_with_store: Callable[[], KeySchema]
+    store: _memory.MemoryStore, blocks: Generator[tuple[int, bytes], None, None], agree_with_store: Callable[[], KeySchema]
 ) -> KeySchema:
     """Puts rows into an empty store: its own first, which say what the others are."""
-    first = next(blocks, None)
-    if first is not None:
-        load(store, iter([first]), store.path)
-    schema = agree_with_store()
-    if first is not None:
-        _declare(store, schema)
-        load(store, blocks, store.path)
-    return schema
+    with contextlib.closing(blocks):
+        first = next(blocks, None)
+        if first is not None and first[0] != RESERVED_GROUP:
+            raise CorruptionError(
+                f"Corruption: the rows of {store.path} do not begin with what they are: restore another snapshot",
+                path=store.path,
+            )
+        if first is not None:
+            load(store, iter([first]), store.path)
+        schema = agree_with_store()
+        if first is not None:
+            _declare(store, schema)
+            load(store, blocks, store.path)
+        return schema
 
 
 def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
@@ -246,7 +259,7 @@ def _store_rows(path: Path, frozen: _memory.Snapshot) -> None:
 
 
 def _failed(error: OSError, operation: str, path: str) -> StorageError:
-    cls = DiskFullError if error.errno in _FULL else StorageError
+    cls = DiskFullError if error.errno in FULL else StorageError
     failure = cls(f"IO error: {error}", operation=operation, path=path)
     failure.errno = error.errno
     return failure

@@ -10,7 +10,7 @@ from typing import Any
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
 from sfkv._types import KeySchema
-from sfkv.backend.engine import Files
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.routing import check_parallelism
@@ -157,7 +157,7 @@ class EmbeddedRocksDBStateBackend:
 class _Engine:
     """A database; see ``engine.Engine``."""
 
-    layout = "rocksdb"
+    layout: Layout = "rocksdb"
 
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store
