@@ -169,6 +169,19 @@ class HashRows {
     return true;
   }
 
+  // Gives back the room that was made for rows which were taken back: of the page of a key, and of its row.
+  void Trim(Context& c, std::string_view key) {
+    if (pages_.empty()) return;
+    const uint64_t hash = c.hash(key);
+    HashPage* page = PageOf(hash);
+    size_t slots = kLeastSlots;
+    while (slots * 7 < size_t{page->count} * 8) slots *= 2;
+    if (slots < page->slots) Rehash(c, page, hash, slots);
+    page = PageOf(hash);
+    const size_t found = FindIn(c, pages_[IndexOf(hash)], key, hash);
+    if (found != kNone && !c.heap->IsSeen(page->born)) c.form.Trim(c.heap, page->slot(found, c.form.bytes()));
+  }
+
   // The pages, each once; they hold the rows in no order.
   template <typename Visit>
   void VisitPages(Visit&& visit) const {
