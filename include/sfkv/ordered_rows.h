@@ -45,8 +45,8 @@ class OrderedRows {
       FreeLeaf(c, leaf);
     }
     c.heap->Count(DirectoryBytes(), 0);
-    leaves_ = {};
-    firsts_ = {};
+    leaves_ = std::vector<Leaf*>();  // not {}, which would keep the memory
+    firsts_ = std::vector<uint64_t>();
     rows_ = 0;
   }
 

@@ -107,8 +107,7 @@ class HashMapStateBackend:
         if path is not None:
             check_empty(Path(path))
         verify(snapshot)
-        directory = None if path is None else _core.Directory(os.path.abspath(path), create=True, recover=False)
-        with self._opening(path, directory) as store:
+        with self._opening(path, None) as store:
             try:
                 _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
             except OSError as error:
@@ -117,7 +116,15 @@ class HashMapStateBackend:
                 raise CheckpointError(
                     f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=store.path
                 ) from error
-            return self._opened(store, directory, schema, slot, snapshot)
+            if path is None:
+                return self._opened(store, None, schema, slot, snapshot)
+            check_empty(Path(path))  # still; and only now it is made, so that a failure leaves nothing
+            directory = _core.Directory(os.path.abspath(path), create=True, recover=False)
+            try:
+                return self._opened(store, directory, schema, slot, snapshot)
+            except BaseException:
+                directory.close()
+                raise
 
     @contextlib.contextmanager
     def _opening(self, path: str | os.PathLike[str] | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:
