@@ -10,6 +10,8 @@ from sfkv._table cimport Table
 from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeaderBytes, string_view, view
 from sfkv._status cimport Context, failure
 
+from copy import deepcopy
+
 from sfkv import _errors
 from sfkv._store import OFFSET_ROW
 
@@ -41,7 +43,9 @@ cdef class BundleRows:
             key = self.batch.DistinctKey(distinct)
             self.keys[distinct] = self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
             if self.stored.Has(distinct):
-                self.originals[distinct] = self.table.values.decode(self.stored.Get(distinct))
+                value = self.table.values.decode(self.stored.Get(distinct))
+                # A live object is copied: what is done to it in a block that fails must not be seen.
+                self.originals[distinct] = deepcopy(value) if self.table.values.is_live else value
             self.rows[self.keys[distinct]] = self.originals[distinct]
         if <size_t>len(self.rows) != self.batch.distinct_count():
             cause = "two of the keys are one to Python, such as moments an hour apart where a clock was set back: use get_many and put_many"

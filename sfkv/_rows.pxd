@@ -213,6 +213,7 @@ cdef class ValueRows:
     cdef Context context
     cdef object dumps
     cdef object loads
+    cdef bint is_live          # the serializer's bytes stand for objects that live in memory
     cdef object make
     cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1
     cdef int encode_plain(self, object value, CByteBuffer* out) except -1
@@ -223,6 +224,7 @@ cdef class ValueRows:
     cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *
     cdef object arrow_of(self, object columns)
     cdef object to_python(self, object array)
+    cdef object serialized(self, object structs)
 
 
 cdef string_view view(bytes data)

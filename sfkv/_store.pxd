@@ -33,3 +33,4 @@ cdef class Store:
     cdef Context context
     cdef CRows* rows(self)
     cdef int enter(self, CCall* call, Context context, str operation) except -1
+    cdef int settle(self) except -1

@@ -38,6 +38,10 @@ cdef class Store:
     cdef int enter(self, CCall* call, Context context, str operation) except -1:
         return check(call.Enter(self.c_lifetime), context, operation)
 
+    cdef int settle(self) except -1:
+        """To be called after a write: keeps the objects that rows hold now, and lets go of others. See `_memory`."""
+        return 0
+
     @property
     def closed(self):
         return self.c_lifetime.IsClosed() or self.c_lifetime.InChild()

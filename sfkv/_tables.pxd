@@ -15,6 +15,7 @@ from sfkv._status cimport CStatus
 
 cdef extern from "sfkv/row_codec.h" namespace "sfkv" nogil:
     char* AppendVarint(char* at, size_t value)
+    cbool TakeVarint(string_view* bytes, size_t* value)
 
 
 cdef extern from "sfkv/list_codec.h" namespace "sfkv" nogil:
@@ -75,6 +76,8 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         size_t key_bytes
         size_t value_bytes
         bint value_is_fixed
+        bint holds_objects
+        TableKind kind
 
     cdef cppclass CRows "sfkv::Rows":
         cbool Declare(const CTableShape& shape) except +

@@ -58,6 +58,7 @@ class Msgpack:
     def __init__(self, type: Any = Any) -> None:
         self.type = type
         self._decode = msgspec.msgpack.Decoder(type).decode
+        self.is_live = False  # its bytes are the value
         self._encode = msgspec.msgpack.Encoder().encode
 
     def __repr__(self) -> str:

@@ -190,7 +190,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status Append(AppendGuard*, std::string_view key, std::string_view elements) override {
     SFKV_RETURN_IF_ERROR(CheckAppend(key, elements.size(), -1));
     return tables_.Write({1, key.size() + elements.size()}, [&] {
-      std::memcpy(tables_.Extend(key, elements.size()), elements.data(), elements.size());
+      tables_.Extend(key, elements.size(), [&](char* at) { std::memcpy(at, elements.data(), elements.size()); });
       return Status::OK();
     });
   }
@@ -205,8 +205,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     }
     return Write(size, offset, [&] {
       for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-        char* at = tables_.Extend(keys.DistinctKey(distinct), more[distinct]);
-        keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+        tables_.Extend(keys.DistinctKey(distinct), more[distinct], [&](char* at) {
+          keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+        });
       }
       return Status::OK();
     });
@@ -334,7 +335,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   void Apply(const WriteBatch& writes) {
     writes.Visit([this](std::string_view key, std::string_view row) { tables_.Put(key, row); }, [this](std::string_view key) { tables_.Erase(key); },
                  [this](std::string_view key, std::string_view operand) {
-                   std::memcpy(tables_.Extend(key, operand.size()), operand.data(), operand.size());
+                   tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
                  });
   }
 

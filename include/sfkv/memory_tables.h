@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 
+#include "sfkv/memory_objects.h"
 #include "sfkv/memory_table.h"
 #include "sfkv/undo_log.h"
 
@@ -27,6 +28,7 @@ class MemoryTables {
   void Own(KeyGroupRange range) { range_ = range; }
   KeyGroupRange range() const { return range_; }
   RowHeap* heap() { return &heap_; }
+  ObjectNotes* objects() { return &objects_; }
   size_t limit_bytes() const { return limit_bytes_; }
 
   // Makes a table, or gives one another shape, for which its rows are moved.
@@ -44,7 +46,10 @@ class MemoryTables {
   const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
 
   void Clear() {
-    for (std::unique_ptr<MemoryTable>& table : tables_) table = nullptr;
+    for (std::unique_ptr<MemoryTable>& table : tables_) {
+      if (table != nullptr) ReleaseAll(*table);
+      table = nullptr;
+    }
     reserved_.clear();
     undo_ = nullptr;
   }
@@ -93,8 +98,11 @@ class MemoryTables {
       reserved_.insert_or_assign(std::string(key), std::string(row));
     } else {
       Remember(key);
+      const TableShape* shape = ShapeWithObjects(key);
+      if (shape != nullptr) objects_.Release(*shape, Find(key));
       char* at = Place(key, row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
+      if (shape != nullptr) objects_.Adopt(*shape, row);
     }
   }
   void Erase(std::string_view key) {
@@ -103,33 +111,44 @@ class MemoryTables {
       const auto found = reserved_.find(key);
       if (found != reserved_.end()) reserved_.erase(found);
     } else if (tables_[IdOf(key)] != nullptr) {
+      const TableShape* shape = ShapeWithObjects(key);
+      if (shape != nullptr) objects_.Release(*shape, Find(key));
       tables_[IdOf(key)]->Erase(key);
     }
   }
-  // Makes a row longer, and returns where the "bytes" new ones are to be written; a row that is not there yet begins with them.
-  char* Extend(std::string_view key, size_t bytes) {
-    const std::string_view old = Find(key);
-    if (undo_ != nullptr && !old.empty()) {
-      undo_->RememberLength(key, old.size());
+  // Makes a row longer by what write(where) then writes, "bytes" of it; a row that is not there yet begins with it.
+  template <typename Write>
+  void Extend(std::string_view key, size_t bytes, Write&& write) {
+    const size_t length = Find(key).size();
+    if (undo_ != nullptr && length != 0) {
+      undo_->RememberLength(key, length);
     } else {
       Remember(key);
     }
-    const size_t length = old.size();
-    return Place(key, length + bytes, length) + length;
+    char* at = Place(key, length + bytes, length) + length;
+    write(at);
+    const TableShape* shape = ShapeWithObjects(key);
+    if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
   }
   void EraseRange(uint8_t id, int key_group, const RowRange& rows) {
     MemoryTable* table = tables_[id].get();
     if (table == nullptr) return;
-    if (undo_ != nullptr) {
+    if (undo_ != nullptr || table->shape().holds_objects) {
       table->VisitRange(key_group, rows, [&](std::string_view key, std::string_view row) {
-        undo_->Remember(Encoded(key_group, id, key), row);
+        if (undo_ != nullptr) {
+          undo_->Remember(Encoded(key_group, id, key), row);
+          objects_.Adopt(table->shape(), row);
+        }
+        objects_.Release(table->shape(), row);
         return true;
       });
     }
     table->EraseRange(key_group, rows);
   }
   void ClearTable(uint8_t id) {
-    if (tables_[id] != nullptr) tables_[id]->Clear();
+    if (tables_[id] == nullptr) return;
+    ReleaseAll(*tables_[id]);
+    tables_[id]->Clear();
   }
 
   // --- A batch over several states.
@@ -141,6 +160,7 @@ class MemoryTables {
     undo_ = &batch_;
   }
   void CommitBatch() {
+    ReleaseRemembered(batch_, 0);
     batch_ = UndoLog();
     in_batch_ = false;
     undo_ = nullptr;
@@ -174,7 +194,13 @@ class MemoryTables {
 
  private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
-    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed;
+    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed &&
+           a.holds_objects == b.holds_objects;
+  }
+
+  void Truncate(std::string_view key, size_t bytes) {
+    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key).substr(bytes));
+    Place(key, bytes, bytes);
   }
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
@@ -187,6 +213,8 @@ class MemoryTables {
     char* at = table->Place(key, value_bytes, kept);
     if (at != nullptr) return at;
     any.is_ordered = table->shape().is_ordered;
+    any.holds_objects = table->shape().holds_objects;
+    any.kind = table->shape().kind;
     Reshape(&table, any);
     return table->Place(key, value_bytes, kept);
   }
@@ -224,15 +252,39 @@ class MemoryTables {
     if (undo_ == nullptr) return;
     const std::string_view row = Find(key);
     undo_->Remember(key, row.data() == nullptr ? std::nullopt : std::optional<std::string_view>(row));
+    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);  // the log holds them too
+  }
+
+  // The shape of a key's table, if that holds objects.
+  const TableShape* ShapeWithObjects(std::string_view key) const {
+    if (IsReserved(key)) return nullptr;
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    return table != nullptr && table->shape().holds_objects ? &table->shape() : nullptr;
+  }
+  void ReleaseAll(const MemoryTable& table) {
+    if (!table.shape().holds_objects) return;
+    const RowRange all;
+    VisitRows(table.Freeze(range_, all), all, [&](int, std::string_view, std::string_view row) { objects_.Release(table.shape(), row); });
+  }
+  // Releases what the entries of a log from number "begin" on hold.
+  void ReleaseRemembered(const UndoLog& log, size_t begin) {
+    log.VisitRows(begin, [this](std::string_view key, std::string_view row) {
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, row);
+    });
   }
 
   // Ends a write, or a batch, and takes back what it changed since "mark".
   void EndWrite(size_t mark, bool undo) {
     UndoLog* log = undo_;
     undo_ = nullptr;
+    if (in_batch_ && !undo) {
+      undo_ = log;
+      return;
+    }
+    ReleaseRemembered(*log, mark);
     if (undo) {
       log->UndoTo(mark, [this](std::string_view key, std::string_view row) { Put(key, row); }, [this](std::string_view key) { Erase(key); },
-                  [this](std::string_view key, size_t bytes) { Place(key, bytes, bytes); });
+                  [this](std::string_view key, size_t bytes) { Truncate(key, bytes); });
     }
     if (in_batch_) undo_ = log;
   }
@@ -242,6 +294,7 @@ class MemoryTables {
 
   const size_t limit_bytes_;
   RowHeap heap_;
+  ObjectNotes objects_;
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;
   KeyGroupRange range_;

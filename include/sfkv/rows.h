@@ -30,6 +30,8 @@ struct TableShape {
   size_t key_bytes = kAnyBytes;    // of every key row, user key included
   size_t value_bytes = kAnyBytes;  // of the longest value
   bool value_is_fixed = false;     // no value is shorter
+  bool holds_objects = false;      // its values are numbers of objects, which somebody counts (memory_objects.h)
+  TableKind kind = TableKind::kValue;
 };
 
 struct ScanOptions {

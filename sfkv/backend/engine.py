@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sfkv._store import Store
+from sfkv._types import ValueSchema
 
 # The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
 Files = list[tuple[str, int, str]]
@@ -22,6 +23,9 @@ class Engine(Protocol):
     @property
     def layout(self) -> str:
         """What the files of its snapshots are: "rocksdb" or "rows"."""
+
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        """How the values of a table are kept: what users gave, or with another serializer."""
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         """Fixes the rows as they are now. What is returned puts them into ``folder``, from any thread, and says which files these are."""

@@ -164,7 +164,7 @@ class KeyedStateBackend:
             self._store,
             table,
             KeyRows(key or self._key, name),
-            ValueRows(value, name),
+            ValueRows(self._engine.values(value, table, kind), name),
             name,
             self,
             KINDS[kind],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from sfkv import _core, _memory, _table
 from sfkv._errors import ConfigError, DiskFullError, StorageError
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import KeySchema, ValueSchema
+from sfkv._types import KeySchema, Msgpack, ValueSchema
 from sfkv.backend.engine import Files
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
@@ -150,6 +151,9 @@ class _Engine:
         self.store = store
         self._directory = directory
 
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        return _live(self.store, value, value.serializer, table, KINDS[kind])
+
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         frozen = self.store.freeze()
 
@@ -215,16 +219,29 @@ def _fill(
     return schema
 
 
+def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Msgpack | None, table: int, kind: int) -> ValueSchema:
+    """The schema by which a table holds live objects, where there is a serializer."""
+    if serializer is None:
+        store.serializers.pop(table, None)  # of a state that was dropped
+        return value
+    live = copy.copy(value)
+    live.serializer = store.live(table, kind, serializer)
+    return live
+
+
 def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
     """Tells the store what its tables hold, so that rows find their place at once."""
     for table, stored in read_tables(store).items():
         if stored["kind"] == "payloads":
             continue
         name = stored["name"]
+        kind = KINDS[stored["kind"]]
         value = with_history(ValueSchema.parse(stored["value"]), stored["value"])
+        if stored["value"]["serializer"] is not None:  # the object itself comes with the state
+            value.serializer = store.live(table, kind, None)
         own_key = KeySchema.parse(stored["key"]) if "key" in stored else key
         user_keys = KeyRows(KeySchema.parse(stored["user_key"]), name) if "user_key" in stored else None
-        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, KINDS[stored["kind"]], user_keys)
+        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, kind, user_keys)
 
 
 def _blocks(frozen: _memory.Snapshot) -> Iterator[tuple[int, bytes]]:

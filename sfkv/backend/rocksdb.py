@@ -9,7 +9,7 @@ from typing import Any
 
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
-from sfkv._types import KeySchema
+from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.engine import Files
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KeyedStateBackend
@@ -161,6 +161,9 @@ class _Engine:
 
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store
+
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        return value
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         files = self.store.snapshot(folder)
