@@ -89,6 +89,7 @@ cdef class Stored:
 cdef class Objects:
     """Live objects by number, with how many rows hold each (memory_objects.h). Everything needs the GIL."""
     cdef list objects
+    cdef list serializers         # of each object: that of the state through which it came
     cdef vector[int64_t] counts
     cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
     cdef vector[uint64_t] free
@@ -97,20 +98,23 @@ cdef class Objects:
 
     def __cinit__(self):
         self.objects = []
+        self.serializers = []
         self.fresh = {}
 
-    cdef uint64_t add(self, object value, uint64_t epoch) except? 0:
+    cdef uint64_t add(self, object value, object serializer, uint64_t epoch) except? 0:
         """Gives an object a number, which lasts until the thread's next settle() at least."""
         cdef uint64_t number
         if self.free.empty():
             number = len(self.objects)
             self.objects.append(value)
+            self.serializers.append(serializer)
             self.counts.push_back(0)
             self.born.push_back(epoch)
         else:
             number = self.free.back()
             self.free.pop_back()
             self.objects[number] = value
+            self.serializers[number] = serializer
             self.born[number] = epoch
         self.fresh.setdefault(get_ident(), []).append(number)
         return number
@@ -140,7 +144,7 @@ cdef class Objects:
 
     cdef object forget(self, uint64_t number):
         value = self.objects[number]
-        self.objects[number] = None
+        self.objects[number] = self.serializers[number] = None
         self.free.push_back(number)
         return value
 
@@ -151,32 +155,48 @@ cdef class LiveObjects:
     cdef MemoryStore store
     cdef readonly object name
     cdef readonly bint is_live
-    cdef object serializer
+    cdef object serializer     # the real one; None where the state is not registered yet
+    cdef set seen              # classes of which an object was looked at
 
     def __cinit__(self, MemoryStore store not None, serializer):
         self.store = store
         self.serializer = serializer
         self.name = None if serializer is None else serializer.name
         self.is_live = True
+        self.seen = set()
 
     def dumps(self, value):
-        cdef uint64_t number = self.store.objects.add(value, deref(self.store.c_store).tables().heap().epoch())
-        return PyBytes_FromStringAndSize(<char*>&number, sizeof(number))
+        """The number of an object. It is the serializer's, too, as far as that can be seen from what is cheap to look at."""
+        if type(value) not in self.seen:
+            self.serializer.dumps(value)
+            if not isinstance(value, (int, float, str, bytes)):  # of which each is looked at
+                self.seen.add(type(value))
+        return self.store.add(value, self.serializer)
 
     def loads(self, bytes number not None):
         """The object; a copy while a view sees it."""
+        cdef Objects objects = self.store.objects
         cdef uint64_t c_number = number_of(number)
-        value = self.store.objects.at(c_number)
-        if type(value) is Stored:
-            value = self.serializer.loads((<Stored>value).row)
-            self.store.objects.objects[c_number] = value
-        if deref(self.store.c_store).tables().heap().IsSeen(self.store.objects.born[c_number]):
+        value = objects.at(c_number)
+        other = objects.serializers[c_number]
+        if type(value) is Stored or (other is not self.serializer and other.type != self.serializer.type):
+            value = self.serializer.loads(self.store.row_of_number(number, other))
+            objects.objects[c_number] = value
+            objects.serializers[c_number] = self.serializer
+        if deref(self.store.c_store).tables().heap().IsSeen(objects.born[c_number]):
             return deepcopy(value)
         return value
 
+    # What bundles and scans need: the real serializer's bytes.
+
     def dumped(self, bytes number not None):
-        """An object as its real serializer's bytes."""
         return self.store.row_of_number(number, self.serializer)
+
+    def dump(self, value):
+        return self.serializer.dumps(value)
+
+    def load(self, bytes row not None):
+        return self.serializer.loads(row)
 
 
 cdef uint64_t number_of(bytes number) except? 0:
@@ -185,10 +205,6 @@ cdef uint64_t number_of(bytes number) except? 0:
         raise _errors.CorruptionError("Corruption: a row does not hold an object: restore the store from a snapshot")
     memcpy(&c_number, <const char*>number, sizeof(c_number))
     return c_number
-
-
-cdef bytes dumped(object value, object serializer):
-    return (<Stored>value).row if type(value) is Stored else serializer.dumps(value)
 
 
 cdef bytes translated(bytes block, dict tables, object translate):
@@ -280,12 +296,19 @@ cdef class MemoryStore(Store):
         Store.load_block(self, key_group, block)
         self.settle()
 
-    def number_of_stored(self, bytes row not None, serializer):
-        cdef uint64_t number = self.objects.add(Stored(row), deref(self.c_store).tables().heap().epoch())
+    def add(self, value, serializer):
+        """Gives an object a number; see Objects."""
+        cdef uint64_t number = self.objects.add(value, serializer, deref(self.c_store).tables().heap().epoch())
         return PyBytes_FromStringAndSize(<char*>&number, sizeof(number))
 
+    def number_of_stored(self, bytes row not None, serializer):
+        return self.add(Stored(row), None)
+
     def row_of_number(self, bytes number not None, serializer):
-        return dumped(self.objects.at(number_of(number)), serializer)
+        """An object as bytes: those that it was stored as, or its serializer's."""
+        cdef uint64_t c_number = number_of(number)
+        value = self.objects.at(c_number)
+        return (<Stored>value).row if type(value) is Stored else self.objects.serializers[c_number].dumps(value)
 
     def flush(self):
         """Does nothing, as there are no files, but what every call does."""

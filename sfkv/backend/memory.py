@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfkv import _core, _memory, _table
-from sfkv._errors import ConfigError, DiskFullError, StorageError
+from sfkv._errors import ConfigError, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, Msgpack, ValueSchema
@@ -27,7 +26,6 @@ from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_r
 from sfkv.config._sizes import parse_bytes
 
 _WRITE_BYTES = 256 << 20  # a call's writes are one
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class HashMapStateBackend:
@@ -202,7 +200,7 @@ def _stored_rows(path: str | os.PathLike[str] | None) -> Iterator[tuple[int, byt
         try:
             yield from read_rows(Path(path) / ROWS_NAME)
         except OSError as error:
-            raise _failed(error, "open", str(path)) from error
+            raise of_system(error, "open", str(path)) from error
 
 
 def _fill(
@@ -259,11 +257,4 @@ def _store_rows(path: Path, frozen: _memory.Snapshot) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             new.unlink()
-        raise error if isinstance(error, StorageError) else _failed(error, "close", str(path)) from error
-
-
-def _failed(error: OSError, operation: str, path: str) -> StorageError:
-    cls = DiskFullError if error.errno in _FULL else StorageError
-    failure = cls(f"IO error: {error}", operation=operation, path=path)
-    failure.errno = error.errno
-    return failure
+        raise of_system(error, "close", str(path)) from error
