@@ -77,6 +77,22 @@ class Msgpack:
             raise SchemaError(f"what is stored is no msgpack of {self.type!r}: {error}") from error
 
 
+class Serializer(typing.Protocol):
+    """What makes bytes of objects, and objects of bytes."""
+
+    @property
+    def name(self) -> str | None:
+        """As the registry knows it."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its bytes only stand for objects that live in memory."""
+
+    def dumps(self, value: Any) -> bytes: ...
+
+    def loads(self, encoded: bytes) -> Any: ...
+
+
 class KeySchema:
     """The columns of a key.
 
@@ -145,7 +161,7 @@ class ValueSchema:
         defaults: by column, the cell that rows of versions without it are read with.
     """
 
-    def __init__(self, columns: list[Column], is_record: bool, serializer: Msgpack | None = None, make: Any = None) -> None:
+    def __init__(self, columns: list[Column], is_record: bool, serializer: Serializer | None = None, make: Any = None) -> None:
         self.columns = columns
         self.is_record = is_record
         self.serializer = serializer

@@ -7,13 +7,13 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sfkv import _core, _memory, _table
 from sfkv._errors import ConfigError, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import KeySchema, Msgpack, ValueSchema
+from sfkv._types import KeySchema, Serializer, ValueSchema
 from sfkv.backend.engine import Files
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
@@ -95,7 +95,8 @@ class HashMapStateBackend:
 
         Args:
             path: the directory; missing or empty. None for state that ends with ``close``.
-            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and raised.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and
+                raised.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -143,7 +144,7 @@ class HashMapStateBackend:
 class _Engine:
     """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
 
-    layout = "rows"
+    layout: Literal["rocksdb", "rows"] = "rows"
 
     def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
         self.store = store
@@ -217,7 +218,7 @@ def _fill(
     return schema
 
 
-def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Msgpack | None, table: int, kind: int) -> ValueSchema:
+def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Serializer | None, table: int, kind: int) -> ValueSchema:
     """The schema by which a table holds live objects, where there is a serializer."""
     if serializer is None:
         store.serializers.pop(table, None)  # of a state that was dropped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
@@ -157,7 +157,7 @@ class EmbeddedRocksDBStateBackend:
 class _Engine:
     """A database; see ``engine.Engine``."""
 
-    layout = "rocksdb"
+    layout: Literal["rocksdb", "rows"] = "rocksdb"
 
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store
