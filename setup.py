@@ -31,7 +31,7 @@ COMPILE_FLAGS = [
     "-fvisibility=hidden",
     "-fno-gnu-unique",
 ]
-MODULES = ("_status", "_cells", "_rows", "_core", "_table", "_bundle", "_scan", "_list", "_map", "_batch")
+MODULES = ("_status", "_cells", "_rows", "_core", "_table", "_bundle", "_scan", "_list", "_map", "_fold", "_batch")
 WITH_ENGINE = ("sfkv._core", "benchmarks._floor", "tests.fault._failing")
 
 
