@@ -30,7 +30,6 @@ class TableMerge : public rocksdb::MergeOperator {
     return true;
   }
 
-  bool AllowSingleOperand() const override { return true; }
   const char* Name() const override { return "sfkv.TableMerge.1"; }
 
  private:

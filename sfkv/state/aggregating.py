@@ -21,8 +21,8 @@ class AggregatingState:
 
     Cost:
         Adding by a built-in fold needs no read: the engine folds what is added into what is stored, when that is read or
-        moved. A batch is folded key by key first, and touches each distinct key once. A Python object's methods are called for each
-        value, between one batched read and one batched write.
+        moved. A batch is folded key by key first, and touches each distinct key once. A Python object's methods are called for
+        each value, between one batched read and one batched write.
     """
 
     def __init__(self, name: str, table: _table.Table, key: KeySchema, folding: Folding) -> None:
