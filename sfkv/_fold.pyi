@@ -6,12 +6,15 @@ from typing import Any, final
 import pyarrow as pa
 from typing_extensions import Self
 
+from sfkv._core import Store
 from sfkv._rows import ValueRows
 from sfkv._stored_types import Column
 from sfkv._table import Table
 from sfkv._types import ValueSchema
 
 def can_fold(fold: int, column: Column) -> bool: ...
+def merge_rows(rows: list[bytes]) -> bytes: ...
+def merge_operand(store: Store, key: bytes, operand: bytes) -> None: ...
 
 @final
 class FoldTable:

@@ -5,6 +5,7 @@
 cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint32_t
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 import pyarrow as pa
@@ -12,13 +13,16 @@ import pyarrow as pa
 from sfkv import _errors
 from sfkv._cells cimport Cell, string_view
 from sfkv._columns import ColumnReader
+from sfkv._core cimport Store
 from sfkv._engine cimport CCall
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CheckValues, CKeyBatch, Columns, CRowSet, CWriteBatch, FirstNull, ValueRows, check_lengths, kKeyHeaderBytes, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
 from sfkv._table cimport Table, offset_of
-from sfkv._tables cimport BuildResults, CFoldCodec, CFoldGuard, COffsetRow, CRows, Fold, ReadResults, kFoldScratchBytes
+from sfkv._tables cimport (
+    BuildResults, CFoldCodec, CFoldGuard, COffsetRow, CRows, Fold, MergeRows, ReadResults, kFoldScratchBytes,
+)
 
 from sfkv._core import OFFSET_ROW
 
@@ -28,6 +32,26 @@ cdef str NO_NONE = "None cannot be added"
 def can_fold(int fold, column):
     """Whether the core has this fold (fold.h) for plain values of a column's type."""
     return CFoldCodec.CanFold(<Fold>fold, (<Cell>Cell(column)).type)
+
+
+def merge_rows(list rows not None):
+    """What stored rows and operands of one key become (fold.h), in order."""
+    cdef vector[string_view] views
+    cdef string merged
+    for row in rows:
+        views.push_back(view(row))
+    MergeRows(views, &merged)
+    return <bytes>merged
+
+
+def merge_operand(Store store not None, bytes key not None, bytes operand not None):
+    """Merges any bytes into the row of an encoded key, as a state's operands are: for tests."""
+    cdef CFoldGuard guard
+    cdef CCall call
+    cdef CStatus status
+    store.enter(&call, store.context, "merge")
+    status = store.rows().FoldRow(&guard, view(key), view(operand), True)
+    check(status, store.context, "merge")
 
 
 cdef Columns read_values(Table table, ValueRows rows, object values, size_t count, str operation):

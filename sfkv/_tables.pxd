@@ -38,6 +38,8 @@ cdef extern from "sfkv/fold.h" namespace "sfkv" nogil:
     cdef enum class Fold(uint8_t):
         kBroken
 
+    void MergeRows(const vector[string_view]& rows, string* out) except +
+
 
 cdef extern from "sfkv/fold_codec.h" namespace "sfkv" nogil:
     const size_t kFoldScratchBytes "sfkv::FoldCodec::kScratchBytes"
