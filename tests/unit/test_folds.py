@@ -212,11 +212,13 @@ def test_a_store_folds_operands_as_the_format_says_whatever_they_are(tmp_path_fa
         stored = keyed._store.read_range(b"", b"\xff\xff")[key]
         keyed.compact()
         compacted = keyed._store.read_range(b"", b"\xff\xff")[key]
+        merge_operand(keyed._store, key[:-3] + b"l\0\0", rows[0])
+        keyed._store.flush()  # which a store that was poisoned would refuse
     heads = {row[:4] if len(row) >= 4 and row[:2] == b"\x80\0" else b"" for row in rows}
-    if len(heads) == 1 and folds.merge(rows)[:4] != folds.BROKEN:
+    if len(heads) == 1 and heads != {b""} and folds.merge(rows)[:4] != folds.BROKEN:
         assert equal(stored, folds.merge(rows)) or heads & INEXACT
         assert len(stored) == len(compacted) == len(folds.merge(rows))
+    elif not any(row.startswith(b"\x80") for row in rows):
+        assert stored == compacted == b"".join(rows)
     else:  # kept, in a grouping that is the engine's
-        begins_with = folds.BROKEN if len(rows[0]) >= 4 and rows[0][:2] == b"\x80\0" else rows[0]
-        assert stored.startswith(begins_with)
-        assert compacted.startswith(begins_with)
+        assert len(stored) >= len(rows[0])
