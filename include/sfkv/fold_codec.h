@@ -390,9 +390,9 @@ Status FoldBatch(const KeyBatch& keys, const FoldCodec& codec, const Columns& va
   return Status::OK();
 }
 
-// Makes an array of the results of "count" fold rows; row_of(i) is the i-th one, empty for a key without one, which is null then.
-template <typename RowOf>
-Status BuildResults(int64_t count, const FoldCodec& codec, RowOf&& row_of, ArrowArray* out) {
+// Makes an array of the results of "count" fold rows: find(i, &row) tells the i-th one; false for a key without one, which is null then.
+template <typename Find>
+Status BuildResults(int64_t count, const FoldCodec& codec, Find&& find, ArrowArray* out) {
   constexpr int64_t chunk = 64;
   char scratch[chunk][FoldCodec::kScratchBytes];
   std::string_view results[chunk];
@@ -402,8 +402,8 @@ Status BuildResults(int64_t count, const FoldCodec& codec, RowOf&& row_of, Arrow
   for (int64_t begin = 0; begin < count; begin += chunk) {
     size_t found = 0;
     for (int64_t i = begin; i < std::min(count, begin + chunk); ++i) {
-      const std::string_view row = row_of(i);
-      if (row.empty()) continue;
+      std::string_view row;
+      if (!find(i, &row)) continue;
       SFKV_RETURN_IF_ERROR(codec.Result(row, i, scratch[i - begin], &results[found]));
       present.Set(i);
       positions[found++] = i;
@@ -414,7 +414,11 @@ Status BuildResults(int64_t count, const FoldCodec& codec, RowOf&& row_of, Arrow
   return FinishValues(codec.results(), &builders, count, &present, out);
 }
 inline Status BuildResults(const ColumnView& rows, const FoldCodec& codec, ArrowArray* out) {
-  return BuildResults(rows.length(), codec, [&](int64_t i) { return rows.Bytes(i); }, out);
+  const auto find = [&](int64_t i, std::string_view* row) {
+    *row = rows.Bytes(i);
+    return true;
+  };
+  return BuildResults(rows.length(), codec, find, out);
 }
 
 }  // namespace sfkv

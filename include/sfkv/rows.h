@@ -122,7 +122,12 @@ inline Status ReadResults(Rows* rows, const KeyBatch& keys, const FoldCodec& cod
   RowSet found;
   SFKV_RETURN_IF_ERROR(rows->ReadRows(keys, &found));
   const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
-  return BuildResults(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return found.Get(distinct_of[static_cast<size_t>(i)]); }, out);
+  const auto find = [&](int64_t i, std::string_view* row) {
+    const size_t distinct = distinct_of[static_cast<size_t>(i)];
+    if (found.Has(distinct)) *row = found.Get(distinct);
+    return found.Has(distinct);
+  };
+  return BuildResults(static_cast<int64_t>(keys.size()), codec, find, out);
 }
 
 }  // namespace sfkv
