@@ -66,6 +66,24 @@ cdef class Table:
     cdef int declare(self) except -1:
         """Tells the store what it will hold."""
         cdef CCall call
+        cdef CTableShape shape = self.shape()
+        self.store.enter(&call, self.context, "register")
+        self.sorts = self.store.rows().Declare(shape) or self.kind == LIST
+        if self.kind == TABLE:
+            self.store.rows().KeepLeastKeys(self.id, self.store.range)
+        return 0
+
+    cdef int declare_values(self, size_t value_bytes) except -1:
+        """The same where all values have one length that their schema does not show."""
+        cdef CCall call
+        cdef CTableShape shape = self.shape()
+        shape.value_bytes = value_bytes
+        shape.value_is_fixed = True
+        self.store.enter(&call, self.context, "register")
+        self.store.rows().Declare(shape)
+        return 0
+
+    cdef CTableShape shape(self):
         cdef CTableShape shape
         cdef bint fixed_keys = self.keys.codec.is_fixed() and (self.kind != MAP or self.user_keys.codec.is_fixed())
         shape.table = self.id
@@ -81,11 +99,7 @@ cdef class Table:
         if self.kind == MAP and shape.value_is_fixed:
             shape.value_bytes += 1
             shape.value_is_fixed = False  # a None is short
-        self.store.enter(&call, self.context, "register")
-        self.sorts = self.store.rows().Declare(shape) or self.kind == LIST
-        if self.kind == TABLE:
-            self.store.rows().KeepLeastKeys(self.id, self.store.range)
-        return 0
+        return shape
 
     # --- One key.
 

@@ -130,6 +130,26 @@ class MemoryTables {
     const TableShape* shape = ShapeWithObjects(key);
     if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
   }
+  // Folds a fold row (fold.h) into that of a key, where it lies if it can.
+  void Fold(std::string_view key, std::string_view operand) {
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    const bool lies_still = table != nullptr && table->shape().value_is_fixed && table->shape().value_bytes == operand.size();
+    if (lies_still) {
+      Remember(key);
+      const size_t rows = table->rows();
+      char* at = Place(key, operand.size(), operand.size());
+      if (table->rows() != rows) {
+        std::memcpy(at, operand.data(), operand.size());
+        return;
+      }
+      if (FoldInPlace(at, operand.size(), operand)) return;
+    }
+    const std::string_view stored = Find(key);
+    if (stored.data() == nullptr) return Put(key, operand);
+    std::string row;
+    MergeRows({stored, operand}, &row);
+    Put(key, row);
+  }
   void EraseRange(uint8_t id, int key_group, const RowRange& rows) {
     MemoryTable* table = tables_[id].get();
     if (table == nullptr) return;

@@ -234,9 +234,11 @@ def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
         if stored["kind"] == "payloads":
             continue
         name = stored["name"]
-        kind = KINDS[stored["kind"]]
+        kind = KINDS.get(stored["kind"], _table.VALUE)
         value = with_history(ValueSchema.parse(stored["value"]), stored["value"])
-        if stored["value"]["serializer"] is not None:  # the object itself comes with the state
+        if stored["kind"] not in KINDS:  # a fold, whose rows come to have their form when it is registered
+            value = ValueSchema.of(bytes)
+        elif stored["value"]["serializer"] is not None:  # the object itself comes with the state
             value.serializer = store.live(table, kind, None)
         own_key = KeySchema.parse(stored["key"]) if "key" in stored else key
         user_keys = KeyRows(KeySchema.parse(stored["user_key"]), name) if "user_key" in stored else None

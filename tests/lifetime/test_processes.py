@@ -11,6 +11,8 @@ NO_STORE = {
                           "key_groups", "max_parallelism"},
     "ValueState": {"name", "type"},
     "ListState": {"name", "type"},
+    "ReducingState": {"name", "type"},
+    "AggregatingState": {"name", "type"},
     "MapState": {"name", "type", "__getitem__"},
     "Table": {"name", "type", "key_type"},
     "Scan": {"schema", "close", "__iter__"},
@@ -21,7 +23,8 @@ def test_every_call_is_tried(in_memory):
     """The table in workers.py is complete."""
     made = Inherited(str(in_memory))
     named = set(made.calls())
-    for thing in (made.keyed, made.value, made.lists, made.maps, made.table, made.view, made.cells, made.payloads, made.scan):
+    states = (made.value, made.lists, made.maps, made.sums, made.spreads, made.table)
+    for thing in (made.keyed, *states, made.view, made.cells, made.payloads, made.scan):
         cls = type(thing)
         wanted = ("__getitem__", "__setitem__", "__delitem__", "__contains__", "__iter__", "__next__", "__len__", "__bool__")
         public = {name for name in vars(cls) if not name.startswith("_") or name in wanted}

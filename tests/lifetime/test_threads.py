@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import sfkv
-from tests.lifetime.children import ENTRIES, maps, opened, started, value
+from tests.lifetime.children import ENTRIES, maps, opened, spreads, started, sums, value
 
 THREADS = 8
 
@@ -168,6 +168,7 @@ def filled(path):
 def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
     with filled(in_memory / "s") as keyed:
         state, lists, map_state = value(keyed), keyed.list_state("l", int), maps(keyed)
+        sum_state, spread_state = sums(keyed), spreads(keyed)
         cells, payloads, scan, bundle = keyed.cells, keyed.payloads, state.scan(), state.bundle([1])
         rows = bundle.__enter__()
         rows[1] = 5
@@ -177,6 +178,8 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
             lambda: state.get_many([1]), lambda: state.put_many([1], [2]), lambda: state.clear_many([1]),
             lambda: state.scan(), lambda: state.scan_keys(), lambda: next(scan), lambda: bundle.__exit__(None, None, None),
             lambda: state.bundle([1]).__enter__(), lambda: lists.get(1), lambda: lists.add(1, 2), lambda: lists.get_many([1]),
+            lambda: sum_state.get(1), lambda: sum_state.add(1, 2), lambda: sum_state.add_many([1], [2]),
+            lambda: spread_state.get_many([1]), lambda: spread_state.add(1, 2), lambda: spread_state.add_many([1], [2]),
             lambda: map_state.get(1, 1), lambda: map_state.items_many([1]), lambda: iter(map_state[1]),
             lambda: map_state[1].update({1: 2}), lambda: map_state.clear(1), lambda: cells.set("c", 8), lambda: cells.get("c"),
             lambda: payloads.get(5), lambda: payloads.set(5, b""), lambda: next(iter(payloads)), lambda: keyed.offset,
