@@ -40,6 +40,14 @@ def calls_of(keyed: sfkv.KeyedStateBackend, context: RuntimeContext) -> Calls:
     }
 
 
+def check(calls: Any, keys: list[int], context: RuntimeContext) -> None:
+    """Both ways answer alike, before they are timed."""
+    plain, manner, arguments = calls
+    for key in keys:
+        context.set_current_key(key)
+        assert manner(*arguments) == plain(key, *arguments)
+
+
 def loops_of(calls: Any, keys: list[int], context: RuntimeContext) -> list[Callable[[], None]]:
     """The two loops that are compared."""
     plain, manner, arguments = calls
@@ -87,6 +95,7 @@ def main() -> None:
         if not chosen.json:
             print(f"{'call':14}{'plain ns':>10}{'flink ns':>10}{'adds ns':>10}{'share':>8}")
         for name, calls in calls_of(keyed, context).items():
+            check(calls, keys, context)
             row = measure(name, loops_of(calls, keys, context), chosen.keys, chosen.rounds)
             text = "{call:14}{plain_ns:>10,}{flink_ns:>10,}{adds_ns:>10,}{share:>8.2f}"
             print(json.dumps(row) if chosen.json else text.format(**row), flush=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import sfkv
 from sfkv.flink import EmbeddedRocksDBStateBackend, RuntimeContext, Types, ValueStateDescriptor
@@ -197,9 +198,17 @@ def bytes_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*.sst"))
 
 
+def check(accounts: sfkv.ValueState, batch: np.ndarray) -> None:
+    """Answers are checked once before they are timed."""
+    wanted = pa.record_batch(columns_of(batch)).to_pylist()
+    assert accounts.get_many(batch).to_pylist() == wanted
+    assert [vars(accounts.get(key)) for key in batch[:100].tolist()] == wanted[:100]
+
+
 def access_figures(accounts: sfkv.ValueState, rows: int) -> dict[str, float]:
     keys = drawn(rows, SINGLE_CALLS)
     batch = np.array(drawn(rows, BATCH_ROWS))
+    check(accounts, batch)
     columns = columns_of(batch)
     value = accounts.get(keys[0])
     return {
@@ -251,6 +260,7 @@ def limit_figures(system: str, settings: Settings) -> dict[str, float]:
         fill(accounts, LARGE * settings.rows)
         keyed.compact()
         keys = drawn(LARGE * settings.rows, SINGLE_CALLS)
+        check(accounts, np.array(keys))
         return {
             "state_over_memory": round(bytes_of(settings.folder / "large") / slot.memory_bytes, 1),
             "large_get_us": cpu_us(of_each(accounts.get, keys), len(keys)),

@@ -25,7 +25,9 @@ class CurrentKey:
     key: Any
 
     def __getattr__(self, name: str) -> Any:
-        # Python comes here for the empty slot only: so reading the key costs no check that there is one.
+        # Python comes here for what is missing only: so reading the key costs no check that there is one.
+        if name != "key":
+            raise AttributeError(name)
         raise UsageError(
             "there is no current key: call set_current_key(key) of the context before a state is used",
             operation="current_key",
@@ -179,7 +181,7 @@ class MapState:
         return items if decode is None else Decoded(items, decode)
 
     def keys(self) -> Iterable[Any]:
-        """The keys of the entries, whose values are not read."""
+        """The keys of the entries, whose values are not decoded."""
         decode = self._codec.decode_key
         keys = self._state[self._current.key].keys()
         return keys if decode is None else Decoded(keys, decode)

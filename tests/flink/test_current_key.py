@@ -429,3 +429,45 @@ def test_states_and_contexts_show_what_they_are(context, value, listed, mapped):
     assert repr(listed) == "flink.ListState('l', utf8)"
     assert repr(mapped) == "flink.MapState('m', utf8, int64)"
     assert repr(context).startswith("RuntimeContext(KeyedStateBackend(")
+
+
+# --- Beside sfkv's own calls.
+
+
+def test_calls_take_part_in_a_batch(keyed, context, value, listed, mapped):
+    value.update(1)
+    with keyed.batch(offset=7):
+        value.update(2)
+        listed.add("x")
+        mapped.put("k", 3)
+        assert (value.value(), listed.get(), mapped.get("k")) == (2, ["x"], 3)
+    assert keyed.offset == 7
+    with pytest.raises(RuntimeError), keyed.batch(offset=8):
+        value.update(9)
+        mapped.clear()
+        raise RuntimeError
+    assert (value.value(), listed.get(), mapped.get("k"), keyed.offset) == (2, ["x"], 3, 7)
+
+
+def test_bundles_and_batches_of_the_same_state_are_seen(keyed, context, value):
+    value.update(1)
+    plain = keyed.value_state("v", int)
+    with plain.bundle(["a", "b"]) as rows:
+        rows["a"] += 1
+        rows["b"] = 5
+    assert value.value() == 2
+    context.set_current_key("b")
+    assert value.value() == 5
+    value.update(6)
+    assert plain.get_many(["b", "a"]).to_pylist() == [6, 2]
+
+
+def test_a_key_outside_of_the_range_is_refused(backend, tmp_path):
+    with backend.open(tmp_path / "s", key=Types.STRING(), key_groups=(0, 63)) as keyed:
+        context = RuntimeContext(keyed)
+        value = context.get_state(ValueStateDescriptor("v", Types.LONG()))
+        names = list("abcdefgh")
+        outside = next(name for name, group in zip(names, sfkv.key_groups(names, 128).tolist(), strict=True) if group > 63)
+        context.set_current_key(outside)
+        with pytest.raises(sfkv.KeyGroupError):
+            value.update(1)
