@@ -311,7 +311,7 @@ def print_table(found: dict[str, dict[str, Any]]) -> None:
     print(f"{'':13}{'':32}" + "".join(f"{system:>14}" for system in found))
     for statement, what, name, unit in TABLE:
         cells = [f"{figures[name]:,} {unit}".strip() if name in figures else "" for figures in found.values()]
-        print(f"{statement:13}{what:32}" + "".join(f"{cell:>14}" for cell in cells))
+        print((f"{statement:13}{what:32}" + "".join(f"{cell:>14}" for cell in cells)).rstrip())
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
