@@ -6,7 +6,7 @@ from typing import Any
 
 from sfkv._errors import ConfigError, UsageError
 from sfkv.backend.keyed import KeyedStateBackend
-from sfkv.flink.adapters import AggregateAdapter, reducer_of
+from sfkv.flink.adapters import AggregateAdapter, check_plain, reducer_of
 from sfkv.flink.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -107,9 +107,12 @@ class RuntimeContext:
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState:
         """The aggregating state of a descriptor. Raises as ``get_state``."""
         name, info = self._check(state_descriptor, AggregatingStateDescriptor, "get_aggregating_state")
+        in_info = state_descriptor.in_type_info
+        aggregate = AggregateAdapter(state_descriptor.get_agg_function(), info, in_info)
         keyed: Any = self._keyed
-        aggregate = AggregateAdapter(state_descriptor.get_agg_function(), info)
-        return AggregatingState(self._current, keyed.aggregating_state(name, state_type(info), aggregate))
+        added = object if in_info is None else state_type(in_info)
+        state = keyed.aggregating_state(name, added, aggregate, accumulator=state_type(info))
+        return AggregatingState(self._current, state, check_plain if in_info is None else encoder_of(in_info))
 
     def _check(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], operation: str) -> tuple[str, Any]:
         """The name and type of a descriptor of the right kind."""

@@ -99,13 +99,14 @@ class ReducingStateDescriptor(StateDescriptor):
 
     Args:
         name: of the state.
-        reduce_function: a ReduceFunction, or a function of two values that combines them.
+        reduce_function: a ReduceFunction; a function of two values that combines them; or the name of a fold that sfkv has,
+            such as ``"sum"``, which adds without reading (``KeyedStateBackend.reducing_state`` lists them).
         type_info: of the values; as for ``ValueStateDescriptor``.
     """
 
     def __init__(self, name: str, reduce_function: Any, type_info: Any) -> None:
         super().__init__(name, type_info)
-        if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
+        if not isinstance(reduce_function, (ReduceFunction, str)) and not callable(reduce_function):
             raise ConfigError(f"{reduce_function!r} does not reduce: pass a ReduceFunction, or a function of two values")
         self._reduce_function = reduce_function
 
@@ -121,10 +122,14 @@ class AggregatingStateDescriptor(StateDescriptor):
         name: of the state.
         agg_function: what folds.
         state_type_info: of the accumulators; as for ``ValueStateDescriptor``.
+        in_type_info: of what is added; the default takes what msgpack gives back as it was: numbers, text, bytes, lists and
+            dicts of them.
     """
 
-    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: Any) -> None:
+    def __init__(self, name: str, agg_function: AggregateFunction, state_type_info: Any, in_type_info: Any = None) -> None:
         super().__init__(name, state_type_info)
+        ValueSchema.of(object if in_type_info is None else state_type(in_type_info))
+        self.in_type_info = in_type_info
         if not isinstance(agg_function, AggregateFunction):
             raise ConfigError(f"{agg_function!r} does not aggregate: pass an AggregateFunction")
         self._agg_function = agg_function

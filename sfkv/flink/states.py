@@ -256,6 +256,7 @@ class ReducingState:
 
         Raises:
             SchemaError: it does not fit, or is None; the state is as it was.
+            UsageError: the function raised; the state is as it was.
         """
         self._add(self._current.key, value)
 
@@ -272,11 +273,11 @@ class AggregatingState:
 
     __slots__ = ("_add", "_clear", "_current", "_get", "_state")
 
-    def __init__(self, current: CurrentKey, state: Any) -> None:
+    def __init__(self, current: CurrentKey, state: Any, encode: Convert | None) -> None:
         self._current = current
         self._state = state
         self._get = state.get
-        self._add = state.add
+        self._add = _encoding(state.add, encode)
         self._clear = state.clear
 
     def get(self) -> Any:
@@ -284,7 +285,12 @@ class AggregatingState:
         return self._get(self._current.key)
 
     def add(self, value: Any) -> None:
-        """Adds a value to the accumulator. SchemaError for None; the state is as it was."""
+        """Adds a value to the accumulator.
+
+        Raises:
+            SchemaError: it is None, does not fit the descriptor's ``in_type_info``, or needs one; the state is as it was.
+            UsageError: the function raised; the state is as it was.
+        """
         self._add(self._current.key, value)
 
     def clear(self) -> None:

@@ -1,8 +1,10 @@
 """Descriptors, functions and what turns these into sfkv's."""
 
+import datetime as dt
 import functools
 import operator
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -22,7 +24,7 @@ from sfkv.flink import (
     Types,
     ValueStateDescriptor,
 )
-from sfkv.flink.adapters import AggregateAdapter, reducer_of
+from sfkv.flink.adapters import AggregateAdapter, check_plain, reducer_of
 
 
 class Sum(ReduceFunction):
@@ -108,9 +110,10 @@ def test_functions_are_what_they_should_be():
     assert ReducingStateDescriptor("r", max, int).get_reduce_function() is max
     mean = Mean()
     assert AggregatingStateDescriptor("a", mean, SUM_AND_COUNT).get_agg_function() is mean
-    for wrong in (None, 7, "sum"):
+    for wrong in (None, 7, b"sum"):
         with pytest.raises(sfkv.ConfigError, match="reduce"):
             ReducingStateDescriptor("r", wrong, int)
+    for wrong in (None, 7, "mean"):
         with pytest.raises(sfkv.ConfigError, match="aggregate"):
             AggregatingStateDescriptor("a", wrong, int)
     with pytest.raises(sfkv.ConfigError, match="aggregate"):
@@ -143,6 +146,28 @@ def test_an_aggregate_works_on_what_is_stored():
     assert accumulator == {"f0": 6, "f1": 2}
     assert aggregate.result(accumulator) == 3
     assert aggregate.merge(accumulator, {"f0": 3, "f1": 1}) == {"f0": 9, "f1": 3}
+
+
+def test_values_of_a_known_type_are_decoded_before_they_are_aggregated():
+    class Latest(Mean):
+        def add(self, value, accumulator):
+            assert type(value) is tuple
+            return max(value, accumulator)
+
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    assert AggregateAdapter(Latest(), pair, pair).add({"f0": 1, "f1": 2}, {"f0": 1, "f1": 3}) == {"f0": 1, "f1": 3}
+
+
+PLAIN = [None, True, 1, 1.5, "a", b"a", [], [1, [None]], {"a": [1.5], 2: {}}]
+OTHER = [(1, 2), Decimal(1), dt.datetime(2026, 1, 1), {1}, [(1,)], {"a": {"b": (1,)}}, {(1, 2): 3}, Fraction(1), object()]
+
+
+def test_values_of_no_known_type_are_those_that_stay_as_they_are():
+    for value in PLAIN:
+        assert check_plain(value) is value
+    for value in OTHER:
+        with pytest.raises(sfkv.SchemaError, match="in_type_info"):
+            check_plain(value)
 
 
 # --- The states.
@@ -179,6 +204,58 @@ def test_a_reducing_state_of_tuples(context):
     assert state.get() == (1, 7)
     state.add((2, 5))
     assert state.get() == (3, 7)
+
+
+@needs("reducing_state")
+def test_a_reducing_state_by_the_name_of_a_fold(keyed, context):
+    state = context.get_reducing_state(ReducingStateDescriptor("total", "sum", Types.LONG()))
+    for value in (1, 2, 3):
+        state.add(value)
+    assert state.get() == 6
+    assert keyed.reducing_state("total", Types.LONG(), "sum").get_many(["a", "b"]).to_pylist() == [6, None]
+    with pytest.raises(sfkv.ConfigError, match="average"):
+        context.get_reducing_state(ReducingStateDescriptor("other", "average", Types.LONG()))
+
+
+class Raises(Mean):
+    def add(self, value, accumulator):
+        raise ArithmeticError("no")
+
+
+@needs("aggregating_state")
+def test_a_function_that_raises_leaves_the_state_as_it_was(context):
+    descriptor = AggregatingStateDescriptor("a", Mean(), SUM_AND_COUNT)
+    state = context.get_aggregating_state(descriptor)
+    state.add(4)
+    broken = context.get_aggregating_state(AggregatingStateDescriptor("a", Raises(), SUM_AND_COUNT))
+    with pytest.raises(sfkv.UsageError, match="no"):
+        broken.add(5)
+    assert state.get() == 4
+
+
+@needs("aggregating_state")
+def test_what_is_added_may_be_of_a_known_type(context):
+    class Total(Mean):
+        def add(self, value, accumulator):
+            name, amount = value
+            assert type(value) is tuple
+            assert type(amount) is Decimal
+            return accumulator[0] + int(amount), accumulator[1] + len(name)
+
+        def get_result(self, accumulator):
+            return accumulator
+
+    pair = Types.TUPLE([Types.STRING(), Types.BIG_DEC()])
+    state = context.get_aggregating_state(AggregatingStateDescriptor("a", Total(), SUM_AND_COUNT, pair))
+    state.add(("ab", Decimal(3)))
+    state.add(("c", Decimal(4)))
+    assert state.get() == (7, 3)
+    with pytest.raises(sfkv.SchemaError):
+        state.add(7)
+    unknown = context.get_aggregating_state(AggregatingStateDescriptor("u", Mean(), SUM_AND_COUNT))
+    with pytest.raises(sfkv.SchemaError, match="in_type_info"):
+        unknown.add(Decimal(1))
+    assert (state.get(), unknown.get()) == ((7, 3), None)
 
 
 @needs("aggregating_state")

@@ -143,19 +143,17 @@ def make_backend(name: str) -> Any:
 )
 def test_a_program_in_flinks_manner_gives_the_same_answers(backend_name, program):
     backend = make_backend(backend_name)
-    is_on_disk = backend_name == "EmbeddedRocksDBStateBackend"
     with tempfile.TemporaryDirectory(prefix="sfkv-flink-") as folder:
         stores = [backend.open(Path(folder) / name, key=str) for name in ("flink", "states")]
         try:
             programs = [make(store, "a") for make, store in zip((ByFlink, ByStates), stores, strict=True)]
             for step in program:
                 if step[0] == "reopen":
-                    if is_on_disk:
-                        for store in stores:
-                            store.close()
-                        stores = [backend.open(Path(folder) / name) for name in ("flink", "states")]
-                        key = programs[1].now
-                        programs = [make(store, key) for make, store in zip((ByFlink, ByStates), stores, strict=True)]
+                    for store in stores:
+                        store.close()
+                    stores = [backend.open(Path(folder) / name) for name in ("flink", "states")]
+                    key = programs[1].now
+                    programs = [make(store, key) for make, store in zip((ByFlink, ByStates), stores, strict=True)]
                     continue
                 by_flink, by_states = (answer_of(one, step) for one in programs)
                 assert by_flink == by_states, step
