@@ -1,6 +1,6 @@
 """What a call costs more in Flink's manner: states of sfkv.flink beside sfkv's own, the same calls on the same rows.
 
-    python benchmarks/flink_manner.py [--keys 1000] [--rounds 200] [--json]
+    python benchmarks/flink_manner.py [--backend rocksdb|memory] [--keys 1000] [--rounds 200] [--json]
 
 Columns: nanoseconds of CPU for a call of sfkv's own state; for ``set_current_key`` and the same call by sfkv.flink; the
 difference; and the first over the second. The state is small and in memory, where calls are cheapest, so that the
@@ -21,6 +21,7 @@ from typing import Any
 import sfkv
 from sfkv.flink import ListStateDescriptor, MapStateDescriptor, RuntimeContext, Types, ValueStateDescriptor
 
+BACKENDS = {"rocksdb": "EmbeddedRocksDBStateBackend", "memory": "HashMapStateBackend"}
 Calls = dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 
 
@@ -85,10 +86,13 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--backend", choices=BACKENDS, default="rocksdb")
     chosen = parser.parse_args()
+    if not hasattr(sfkv, BACKENDS[chosen.backend]):
+        parser.error(f"this sfkv has no {BACKENDS[chosen.backend]}")
     with (
         tempfile.TemporaryDirectory(prefix="sfkv-flink-") as folder,
-        sfkv.EmbeddedRocksDBStateBackend().open(Path(folder) / "s", key=int) as keyed,
+        getattr(sfkv, BACKENDS[chosen.backend])().open(Path(folder) / "s", key=int) as keyed,
     ):
         context = RuntimeContext(keyed)
         keys = list(range(chosen.keys))

@@ -47,7 +47,7 @@ TABLE = [
     ("", "put, one key", "put_us", "us"),
     ("", "get_many, a key", "get_many_us", "us"),
     ("", "put_many, a key", "put_many_us", "us"),
-    ("Size limit", "rows until it is full", "rows_until_full", "rows"),
+    ("Size limit", "rows within a limit of 32 MB", "rows_until_full", ""),
     ("", "state over memory", "state_over_memory", "times"),
     ("", "get at that size", "large_get_us", "us"),
     ("GC pressure", "objects that it looks at", "gc_objects", ""),

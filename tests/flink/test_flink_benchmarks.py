@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import sfkv
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -42,8 +44,11 @@ def test_the_table_has_each_statement_of_the_guide():
         assert f"**{statement}**" in guide
 
 
-def test_calls_in_flinks_manner_are_compared_with_plain_ones():
-    lines, _ = lines_of(BENCHMARKS / "flink_manner.py", "--keys", "50", "--rounds", "2", "--json")
+@pytest.mark.parametrize("backend", ["rocksdb", "memory"])
+def test_calls_in_flinks_manner_are_compared_with_plain_ones(backend):
+    if backend == "memory" and not hasattr(sfkv, "HashMapStateBackend"):
+        pytest.skip("sfkv has no HashMapStateBackend yet")
+    lines, _ = lines_of(BENCHMARKS / "flink_manner.py", "--backend", backend, "--keys", "50", "--rounds", "2", "--json")
     rows = list(map(json.loads, lines))
     assert [row["call"] for row in rows] == ["value update", "value value", "map put", "map get", "list update", "list get"]
     assert all(row["plain_ns"] > 0 and row["flink_ns"] > 0 for row in rows)
