@@ -139,7 +139,7 @@ class BuildExt(build_ext):
 ENGINE = engine_settings()
 
 setup(
-    packages=["sfkv", "sfkv.state", "sfkv.backend", "sfkv.checkpoint", "sfkv.config"],
+    packages=["sfkv", "sfkv.state", "sfkv.backend", "sfkv.checkpoint", "sfkv.config", "sfkv.flink"],
     package_data={"sfkv": ["*.pyi", "*.pxd", "py.typed"]},
     ext_modules=cythonize(extensions(ENGINE), build_dir="build/cython", compiler_directives={"embedsignature": True}),
     cmdclass={"build_ext": BuildExt},
