@@ -53,6 +53,28 @@ def test_a_forked_process_has_everything_refused_and_a_store_of_its_own(run_pyth
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_a_child_opens_stores_where_the_parent_had_none(run_python, in_memory):
+    """Modules that are first loaded in the child see the same forks as those that the parent had loaded."""
+    done = run_python(
+        """
+        import os, sfkv
+        slot = sfkv.Slot("8MB")
+        child = os.fork()
+        if child == 0:
+            for number, backend in enumerate((sfkv.HashMapStateBackend(), sfkv.EmbeddedRocksDBStateBackend())):
+                with backend.open(f"{STORE}/{number}", key=int) as keyed:
+                    keyed.value_state("v", int).put(1, 2)
+                assert keyed.closed
+                with backend.open(f"{STORE}/{number}") as keyed:
+                    assert keyed.value_state("v", int).get(1) == 2
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+        STORE=str(in_memory),
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_a_pool_of_forked_processes(run_python, in_memory):
     done = run_python(
         """
