@@ -7,7 +7,7 @@ from tests.lifetime.workers import Inherited
 
 # Calls that need no store: they answer in a child as in the parent.
 NO_STORE = {
-    "KeyedStateBackend": {"cells", "payloads", "close", "closed", "path", "slot", "states", "restored_from",
+    "KeyedStateBackend": {"cells", "payloads", "close", "used_bytes", "closed", "path", "slot", "states", "restored_from",
                           "key_groups", "max_parallelism"},
     "ValueState": {"name", "type"},
     "ListState": {"name", "type"},
