@@ -23,6 +23,7 @@ cdef class BundleRows:
     cdef readonly dict rows
     cdef list keys             # the distinct keys, in the batch's order
     cdef list originals        # the values that were read for them; None where these can be changed in place
+    cdef list live_rows        # the bytes of live objects as they were read; None where values are no such
 
     def __cinit__(self, Table table not None, keys):
         self.table = table
@@ -36,12 +37,13 @@ cdef class BundleRows:
         cdef string_view key
         self.keys = [None] * self.batch.distinct_count()
         self.originals = [None] * self.batch.distinct_count()
+        self.live_rows = [None] * self.batch.distinct_count() if self.table.values.is_live else None
         self.rows = {}
         for distinct in self.batch.DistinctByAppearance():
             key = self.batch.DistinctKey(distinct)
             self.keys[distinct] = self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
             if self.stored.Has(distinct):
-                self.originals[distinct] = self.table.values.decode(self.stored.Get(distinct))
+                self.originals[distinct] = self.value_of(distinct)
             self.rows[self.keys[distinct]] = self.originals[distinct]
         if <size_t>len(self.rows) != self.batch.distinct_count():
             cause = "two of the keys are one to Python, such as moments an hour apart where a clock was set back: use get_many and put_many"
@@ -49,6 +51,19 @@ cdef class BundleRows:
         if self.table.values.is_record or self.table.values.loads is not None:
             self.originals = None  # the user may change them in place: their rows are compared instead
         return 0
+
+    cdef object value_of(self, size_t distinct):
+        """The value that is stored for a key. A live object is copied, as what is done to it in a block that fails must not be seen."""
+        cdef string_view row = self.stored.Get(distinct)
+        if self.live_rows is None:
+            return self.table.values.decode(row)
+        serializer = self.table.values.schema.serializer
+        self.live_rows[distinct] = serializer.dumped(row.data()[:row.size()])
+        return serializer.load(self.live_rows[distinct])
+
+    cdef bint is_as_it_was(self, size_t distinct, object value):
+        """Whether a live object is what was read."""
+        return self.live_rows[distinct] is not None and self.table.values.schema.serializer.dump(value) == self.live_rows[distinct]
 
     def write(self, bytes offset=None):
         """Writes what changed in the dict: all of it is encoded before the first byte is written."""
@@ -67,6 +82,8 @@ cdef class BundleRows:
             if value is None or value is self:
                 if self.stored.Has(distinct):
                     pieces.back().Delete(self.batch.DistinctKey(distinct))
+                continue
+            if self.live_rows is not None and self.is_as_it_was(distinct, value):
                 continue
             row.Clear()
             self.table.values.encode(value, &row, context, "bundle")

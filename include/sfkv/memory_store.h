@@ -192,7 +192,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status Append(AppendGuard*, std::string_view key, std::string_view elements) override {
     SFKV_RETURN_IF_ERROR(CheckAppend(key, elements.size(), -1));
     return tables_.Write({1, key.size() + elements.size()}, [&] {
-      std::memcpy(tables_.Extend(key, elements.size()), elements.data(), elements.size());
+      tables_.Extend(key, elements.size(), [&](char* at) { std::memcpy(at, elements.data(), elements.size()); });
       return Status::OK();
     });
   }
@@ -207,8 +207,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     }
     return Write(size, offset, [&] {
       for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-        char* at = tables_.Extend(keys.DistinctKey(distinct), more[distinct]);
-        keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+        tables_.Extend(keys.DistinctKey(distinct), more[distinct], [&](char* at) {
+          keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+        });
       }
       return Status::OK();
     });
@@ -242,6 +243,34 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       keys.VisitPositions(distinct, [&](int64_t position) { rows[static_cast<size_t>(position)] = row; });
     }
     return BuildLists(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return rows[static_cast<size_t>(i)]; }, out);
+  }
+
+  // --- Folds. REQUIRES: the keys are sorted, unless rows have a fixed size.
+
+  Status FoldRow(FoldGuard*, std::string_view key, std::string_view operand, bool) override {
+    if (Grows(operand)) SFKV_RETURN_IF_ERROR(CheckAppend(key, operand.size(), -1));
+    return tables_.Write({1, key.size() + operand.size()}, [&] {
+      tables_.Fold(key, operand);
+      return Status::OK();
+    });
+  }
+  Status FoldColumns(FoldGuard*, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) override {
+    SFKV_RETURN_IF_ERROR(CheckValues(codec.values(), values, nullptr));
+    if (codec.row_bytes() != 0) {
+      return Write({keys.size(), keys.bytes() + keys.size() * codec.row_bytes()}, offset, [&] {
+        FoldFixedRows(keys, codec, values);
+        return Status::OK();
+      });
+    }
+    RowList operands;
+    SFKV_RETURN_IF_ERROR(FoldBatch(keys, codec, values, [&](size_t distinct, std::string_view row) {
+      operands.Add(row);
+      return codec.grows() ? CheckAppend(keys.DistinctKey(distinct), row.size(), keys.FirstPosition(distinct)) : Status::OK();
+    }));
+    return Write({keys.size(), keys.bytes() + operands.bytes().size()}, offset, [&] {
+      for (size_t distinct = 0; distinct < operands.size(); ++distinct) tables_.Fold(keys.DistinctKey(distinct), operands.Get(distinct));
+      return Status::OK();
+    });
   }
 
   // --- Maps. REQUIRES: the keys are sorted.
@@ -336,7 +365,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   void Apply(const WriteBatch& writes) {
     writes.Visit([this](std::string_view key, std::string_view row) { tables_.Put(key, row); }, [this](std::string_view key) { tables_.Erase(key); },
                  [this](std::string_view key, std::string_view operand) {
-                   std::memcpy(tables_.Extend(key, operand.size()), operand.data(), operand.size());
+                   tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
                  });
   }
 
@@ -400,6 +429,22 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
         } else {
           tables_.Put(keys.Key(position), {encoded.data() + first, ends[i] - first});
         }
+      }
+    }
+  }
+
+  // Folds value by value, without a look at which keys are the same.
+  void FoldFixedRows(const KeyBatch& keys, const FoldCodec& codec, const Columns& values) {
+    const MemoryTable* table = tables_.TableOf(keys);
+    char operand[kMaxFixedFoldBytes];
+    codec.EncodeHead(operand);
+    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
+      const size_t count = std::min(kChunk, keys.size() - begin);
+      if (table != nullptr) table->PrefetchMany(keys, begin, count);
+      for (size_t i = begin; i < begin + count; ++i) {
+        const size_t position = keys.PositionAt(i);
+        codec.EncodeAccumulator(values, static_cast<int64_t>(position), operand + kFoldHeadBytes);
+        tables_.Fold(keys.Key(position), {operand, codec.row_bytes()});
       }
     }
   }

@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 
+#include "sfkv/memory_objects.h"
 #include "sfkv/memory_table.h"
 #include "sfkv/undo_log.h"
 
@@ -27,6 +28,7 @@ class MemoryTables {
   void Own(KeyGroupRange range) { range_ = range; }
   KeyGroupRange range() const { return range_; }
   RowHeap* heap() { return &heap_; }
+  ObjectNotes* objects() { return &objects_; }
   size_t limit_bytes() const { return limit_bytes_; }
 
   // Makes a table, or gives one another shape, for which its rows are moved.
@@ -44,7 +46,12 @@ class MemoryTables {
   const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
 
   void Clear() {
-    for (std::unique_ptr<MemoryTable>& table : tables_) table = nullptr;
+    ReleaseRemembered(batch_, 0);
+    ReleaseRemembered(suspended_, 0);
+    for (std::unique_ptr<MemoryTable>& table : tables_) {
+      if (table != nullptr) ReleaseAll(*table);
+      table = nullptr;
+    }
     for (const auto& [key, row] : reserved_) heap_.Count(ReservedBytes(key, row), 0);
     reserved_.clear();
     batch_ = UndoLog();
@@ -97,9 +104,13 @@ class MemoryTables {
     if (IsReserved(key)) {
       PutReserved(key, row);
     } else {
+      const TableShape* shape = ShapeWithObjects(key);
+      if (shape != nullptr) objects_.Release(*shape, Find(key));
       char* at = Place(key, row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
+      if (shape != nullptr) objects_.Adopt(*shape, row);
     }
+    EndIfPastLimit();
   }
   void Erase(std::string_view key) {
     Remember(key);
@@ -109,33 +120,65 @@ class MemoryTables {
       heap_.Count(ReservedBytes(key, found->second), 0);
       reserved_.erase(found);
     } else if (tables_[IdOf(key)] != nullptr) {
+      const TableShape* shape = ShapeWithObjects(key);
+      if (shape != nullptr) objects_.Release(*shape, Find(key));
       tables_[IdOf(key)]->Erase(key);
     }
   }
-  // Makes a row longer, and returns where the "bytes" new ones are to be written; a row that is not there yet begins with them.
-  char* Extend(std::string_view key, size_t bytes) {
-    const std::string_view old = Find(key);
-    if (undo_ != nullptr && !old.empty()) {
-      undo_->RememberLength(key, old.size());
+  // Makes a row longer by what write(where) then writes, "bytes" of it; a row that is not there yet begins with it.
+  template <typename Write>
+  void Extend(std::string_view key, size_t bytes, Write&& write) {
+    const size_t length = Find(key).size();
+    if (undo_ != nullptr && length != 0) {
+      undo_->RememberLength(key, length);
     } else {
       Remember(key);
     }
-    const size_t length = old.size();
-    return Place(key, length + bytes, length) + length;
+    char* at = Place(key, length + bytes, length) + length;
+    write(at);
+    const TableShape* shape = ShapeWithObjects(key);
+    if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
+    EndIfPastLimit();
+  }
+  // Folds a fold row (fold.h) into that of a key, where it lies if it can.
+  void Fold(std::string_view key, std::string_view operand) {
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    const bool lies_still = table != nullptr && table->shape().value_is_fixed && table->shape().value_bytes == operand.size();
+    if (lies_still) {
+      Remember(key);
+      const size_t rows = table->rows();
+      char* at = Place(key, operand.size(), operand.size());
+      if (table->rows() != rows) {
+        std::memcpy(at, operand.data(), operand.size());
+        return EndIfPastLimit();
+      }
+      if (FoldInPlace(at, operand.size(), operand)) return;
+    }
+    const std::string_view stored = Find(key);
+    if (stored.data() == nullptr) return Put(key, operand);
+    std::string row;
+    MergeRows({stored, operand}, &row);
+    Put(key, row);
   }
   void EraseRange(uint8_t id, int key_group, const RowRange& rows) {
     MemoryTable* table = tables_[id].get();
     if (table == nullptr) return;
-    if (undo_ != nullptr) {
+    if (undo_ != nullptr || table->shape().holds_objects) {
       table->VisitRange(key_group, rows, [&](std::string_view key, std::string_view row) {
-        undo_->Remember(Encoded(key_group, id, key), row);
+        if (undo_ != nullptr) {
+          undo_->Remember(Encoded(key_group, id, key), row);
+          objects_.Adopt(table->shape(), row);
+        }
+        objects_.Release(table->shape(), row);
         return true;
       });
     }
     table->EraseRange(key_group, rows);
   }
   void ClearTable(uint8_t id) {
-    if (tables_[id] != nullptr) tables_[id]->Clear();
+    if (tables_[id] == nullptr) return;
+    ReleaseAll(*tables_[id]);
+    tables_[id]->Clear();
   }
 
   // --- A batch over several states.
@@ -147,6 +190,7 @@ class MemoryTables {
     undo_ = &batch_;
   }
   void CommitBatch() {
+    ReleaseRemembered(batch_, 0);
     batch_ = UndoLog();
     in_batch_ = false;
     undo_ = nullptr;
@@ -196,7 +240,18 @@ class MemoryTables {
 
  private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
-    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed;
+    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed &&
+           a.holds_objects == b.holds_objects;
+  }
+
+  // Between the changes of a write, each of which is whole.
+  void EndIfPastLimit() const {
+    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
+  }
+
+  void Truncate(std::string_view key, size_t bytes) {
+    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key).substr(bytes));
+    Place(key, bytes, bytes);
   }
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
@@ -207,13 +262,12 @@ class MemoryTables {
     any.range = range_;
     if (table == nullptr) table = MakeTable(any, &heap_);
     char* at = table->Place(key, value_bytes, kept);
-    if (at == nullptr) {
-      any.is_ordered = table->shape().is_ordered;
-      Reshape(&table, any);
-      at = table->Place(key, value_bytes, kept);
-    }
-    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
-    return at;
+    if (at != nullptr) return at;
+    any.is_ordered = table->shape().is_ordered;
+    any.holds_objects = table->shape().holds_objects;
+    any.kind = table->shape().kind;
+    Reshape(&table, any);
+    return table->Place(key, value_bytes, kept);
   }
   void PutReserved(std::string_view key, std::string_view row) {
     const auto found = reserved_.find(key);
@@ -255,6 +309,25 @@ class MemoryTables {
     if (undo_ == nullptr) return;
     const std::string_view row = Find(key);
     undo_->Remember(key, row.data() == nullptr ? std::nullopt : std::optional<std::string_view>(row));
+    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);  // the log holds them too
+  }
+
+  // The shape of a key's table, if that holds objects.
+  const TableShape* ShapeWithObjects(std::string_view key) const {
+    if (IsReserved(key)) return nullptr;
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    return table != nullptr && table->shape().holds_objects ? &table->shape() : nullptr;
+  }
+  void ReleaseAll(const MemoryTable& table) {
+    if (!table.shape().holds_objects) return;
+    const RowRange all;
+    VisitRows(table.Freeze(range_, all), all, [&](int, std::string_view, std::string_view row) { objects_.Release(table.shape(), row); });
+  }
+  // Releases what the entries of a log from number "begin" on hold.
+  void ReleaseRemembered(const UndoLog& log, size_t begin) {
+    log.VisitRows(begin, [this](std::string_view key, std::string_view row) {
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, row);
+    });
   }
 
   // Ends a write, or a batch, and takes back what it changed since "mark".
@@ -262,11 +335,20 @@ class MemoryTables {
     UndoLog* log = undo_;
     undo_ = nullptr;
     most_bytes_ = kNoLimit;
-    if (undo) TakeBack(log, mark);
+    if (in_batch_ && !undo) {
+      undo_ = log;
+      return;
+    }
+    if (undo) {
+      TakeBack(log, mark);
+    } else {
+      ReleaseRemembered(*log, mark);
+    }
     if (in_batch_) undo_ = log;
   }
-  // Brings the rows of a log back to what they were.
+  // Brings the rows of a log back to what they were; if another log is open, it remembers what they are.
   void TakeBack(UndoLog* log, size_t mark) {
+    ReleaseRemembered(*log, mark);
     log->UndoTo(
         mark,
         [this](std::string_view key, std::string_view row) {
@@ -279,7 +361,7 @@ class MemoryTables {
         },
         [this](std::string_view key, size_t bytes) {
           Remember(key);
-          Place(key, bytes, bytes);
+          Truncate(key, bytes);
           Trim(key);
         });
   }
@@ -298,6 +380,7 @@ class MemoryTables {
   const size_t limit_bytes_;
   RowHeap heap_;
   size_t most_bytes_ = kNoLimit;  // what the write that is going on may come to use
+  ObjectNotes objects_;
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;
   KeyGroupRange range_;

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sfkv import _core, _memory, _table
-from sfkv._errors import CheckpointError, ConfigError, CorruptionError, DiskFullError, Error, StorageError
+from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files, Layout
+from sfkv._types import KeySchema, Serializer, ValueSchema
+from sfkv.backend.engine import Files
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
 from sfkv.backend.registry import read_tables
 from sfkv.backend.routing import check_parallelism
 from sfkv.backend.slot import Slot
-from sfkv.checkpoint.local import FULL
 from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
@@ -96,7 +96,8 @@ class HashMapStateBackend:
 
         Args:
             path: the directory; missing or empty. None for state that ends with ``close``.
-            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so is the rest: what is returned and raised too.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and
+                raised.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -158,11 +159,18 @@ class HashMapStateBackend:
 class _Engine:
     """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
 
-    layout: Layout = "rows"
+    layout: Literal["rocksdb", "rows"] = "rows"
 
     def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
         self.store = store
         self._directory = directory
+
+    @property
+    def used_bytes(self) -> int:
+        return self.store.used_bytes
+
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        return _live(self.store, value, value.serializer, table, KINDS[kind])
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         frozen = self.store.freeze()
@@ -212,7 +220,7 @@ def _stored_rows(path: str | os.PathLike[str] | None) -> Generator[tuple[int, by
         try:
             yield from read_rows(Path(path) / ROWS_NAME)
         except OSError as error:
-            raise error if isinstance(error, StorageError) else _failed(error, "open", str(path)) from error
+            raise of_system(error, "open", str(path)) from error
 
 
 def _fill(
@@ -235,16 +243,31 @@ def _fill(
         return schema
 
 
+def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Serializer | None, table: int, kind: int) -> ValueSchema:
+    """The schema by which a table holds live objects, where there is a serializer."""
+    if serializer is None:
+        store.serializers.pop(table, None)  # of a state that was dropped
+        return value
+    live = copy.copy(value)
+    live.serializer = store.live(table, kind, serializer)
+    return live
+
+
 def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
     """Tells the store what its tables hold, so that rows find their place at once."""
     for table, stored in read_tables(store).items():
         if stored["kind"] == "payloads":
             continue
         name = stored["name"]
+        kind = KINDS.get(stored["kind"], _table.VALUE)
         value = with_history(ValueSchema.parse(stored["value"]), stored["value"])
+        if stored["kind"] not in KINDS:  # a fold, whose rows come to have their form when it is registered
+            value = ValueSchema.of(bytes)
+        elif stored["value"]["serializer"] is not None:  # the object itself comes with the state
+            value.serializer = store.live(table, kind, None)
         own_key = KeySchema.parse(stored["key"]) if "key" in stored else key
         user_keys = KeyRows(KeySchema.parse(stored["user_key"]), name) if "user_key" in stored else None
-        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, KINDS[stored["kind"]], user_keys)
+        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, kind, user_keys)
 
 
 def _blocks(frozen: _memory.Snapshot) -> Iterator[tuple[int, bytes]]:
@@ -262,11 +285,4 @@ def _store_rows(path: Path, frozen: _memory.Snapshot) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             new.unlink()
-        raise error if isinstance(error, StorageError) else _failed(error, "close", str(path)) from error
-
-
-def _failed(error: OSError, operation: str, path: str) -> StorageError:
-    cls = DiskFullError if error.errno in FULL else StorageError
-    failure = cls(f"IO error: {error}", operation=operation, path=path)
-    failure.errno = error.errno
-    return failure
+        raise of_system(error, "close", str(path)) from error

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import os
 import re
 import shutil
@@ -16,11 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sfkv import __version__, _core
-from sfkv._errors import CheckpointError, ConfigError, DiskFullError, Error
+from sfkv._errors import CheckpointError, ConfigError, Error, of_system
 from sfkv.checkpoint.manifest import MANIFEST_NAME, Snapshot, SnapshotFile, encode_manifest, read_manifest
-
-# What the system says where there is no space.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
@@ -104,10 +100,11 @@ def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, 
 
 
 def failed(id: int, folder: Path, cause: Exception) -> CheckpointError:
+    if isinstance(cause, OSError):
+        cause = of_system(cause, "snapshot", str(folder))
     error = CheckpointError(f"snapshot {id} was not taken: {cause}", operation="snapshot", path=str(folder))
-    is_full = getattr(cause, "errno", None) in FULL
-    error.code = getattr(cause, "code", DiskFullError.code if is_full else CheckpointError.code)
-    error.retryable = getattr(cause, "retryable", is_full)
+    error.code = getattr(cause, "code", CheckpointError.code)
+    error.retryable = getattr(cause, "retryable", False)
     return error
 
 

@@ -1,6 +1,4 @@
-"""A snapshot becomes a store: a database by its files, hard-linked or copied, or either kind of store by the rows; all of it is
-checked first.
-"""
+"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or either kind by its rows."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 import sfkv
 from tests.backends import new_backend
-from tests.lifetime.children import ENTRIES, maps, opened, started, value
+from tests.lifetime.children import ENTRIES, maps, opened, spreads, started, sums, value
 
 pytestmark = pytest.mark.backends
 
@@ -172,6 +172,7 @@ def filled(path):
 def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
     with filled(in_memory / "s") as keyed:
         state, lists, map_state = value(keyed), keyed.list_state("l", int), maps(keyed)
+        sum_state, spread_state = sums(keyed), spreads(keyed)
         cells, payloads, scan, bundle = keyed.cells, keyed.payloads, state.scan(), state.bundle([1])
         rows = bundle.__enter__()
         rows[1] = 5
@@ -181,6 +182,8 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
             lambda: state.get_many([1]), lambda: state.put_many([1], [2]), lambda: state.clear_many([1]),
             lambda: state.scan(), lambda: state.scan_keys(), lambda: next(scan), lambda: bundle.__exit__(None, None, None),
             lambda: state.bundle([1]).__enter__(), lambda: lists.get(1), lambda: lists.add(1, 2), lambda: lists.get_many([1]),
+            lambda: sum_state.get(1), lambda: sum_state.add(1, 2), lambda: sum_state.add_many([1], [2]),
+            lambda: spread_state.get_many([1]), lambda: spread_state.add(1, 2), lambda: spread_state.add_many([1], [2]),
             lambda: map_state.get(1, 1), lambda: map_state.items_many([1]), lambda: iter(map_state[1]),
             lambda: map_state[1].update({1: 2}), lambda: map_state.clear(1), lambda: cells.set("c", 8), lambda: cells.get("c"),
             lambda: payloads.get(5), lambda: payloads.set(5, b""), lambda: next(iter(payloads)), lambda: keyed.offset,
@@ -205,7 +208,7 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
         with new:
             state.put(1, 6)
         assert keyed.snapshot(1, f"{keyed.path}-chk").result(60).id == 1
-        assert sorted(keyed.states) == ["l", "m", "pad", "t", "v"]
+        assert sorted(keyed.states) == ["a", "l", "m", "pad", "r", "t", "v"]
 
 
 def test_an_iterator_goes_on_when_the_backend_is_no_longer_busy(in_memory):
