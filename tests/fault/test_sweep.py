@@ -39,7 +39,7 @@ def sweep(backend, fault, step):
 @pytest.mark.parametrize(("fault", "step"), list(zip(FAULTS, [41, 31, 29, 7, 5, 37], strict=True)))
 @pytest.mark.backends
 def test_some_calls_fail(on_backend, fault, step):
-    step = step if on_backend == "rocksdb" else step // 5  # memory makes few
+    step = step if on_backend == "rocksdb" else step // 3  # memory makes few
     failed = [line for line in sweep(on_backend, fault, step) if "nothing failed" not in line]
     assert len(failed) >= 5, failed
 

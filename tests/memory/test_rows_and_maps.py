@@ -27,7 +27,7 @@ def run(folder: Path, sanitizers: str, steps: int) -> None:
 
 
 def test_tables_and_maps_agree(tmp_path):
-    run(tmp_path, "address,undefined", 5000)
+    run(tmp_path, "address,undefined", 3000)
 
 
 @pytest.mark.slow
