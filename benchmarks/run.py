@@ -4,9 +4,11 @@
     python benchmarks/run.py --backend memory
 
 Systems: ``sfkv``; ``floor``, the same rows by the engine's fastest calls in one C++ loop (floor.h); ``flink-options``, sfkv
-with the engine's options as Flink sets them (flink_options.py); and peers (peers.py). In memory these are ``sfkv``, ``floor``, the
-same keys and values in an open-addressing table in one C++ loop (memory_floor.h), and ``dict``. Answers are checked once before they
-are timed, one round of each is a warm-up. A round asks for up to 500,000 rows, with single calls or small batches for 100,000.
+with the engine's options as Flink sets them (flink_options.py); and peers (peers.py). In memory these are ``sfkv``; ``floor``,
+the same keys and values in an open-addressing table in one C++ loop (memory_floor.h); and ``dict``.
+
+Answers are checked once before they are timed, one round of each is a warm-up. A round asks for up to 500,000 rows, with
+single calls or small batches for 100,000.
 
 Columns: operations per second of wall time (median, least, most), operations per CPU second of the process, and the floor's
 CPU time over that of the system. After a round that writes, what the engine does in the background is waited for: it counts

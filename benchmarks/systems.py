@@ -177,8 +177,8 @@ class SfkvSystem:
 
 
 class FloorSystem:
-    """The same rows in the same engine, by its fastest calls in one C++ loop, encoded and sorted beforehand (floor.h); or in memory,
-    in an open-addressing table, as they come (memory_floor.h).
+    """The same rows in the same engine, by its fastest calls in one C++ loop, encoded and sorted beforehand (floor.h); or, in
+    memory, in an open-addressing table, as they come (memory_floor.h).
     """
 
     name = "floor"
