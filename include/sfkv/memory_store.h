@@ -22,12 +22,12 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   MemoryStore& operator=(const MemoryStore&) = delete;
   using Counted<MemoryStore>::live;
 
-  // Starts to close: when "*begun" is true, no call enters any more, and a batch that was open is dropped. See Lifetime.
+  // Starts to close: when "*begun" is true, no call enters any more, and of a batch that was open nothing is seen. See Lifetime.
   Status BeginClose(bool* begun) {
     *begun = false;
     if (lifetime_.InChild()) return Status::OK();
     SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(begun));
-    if (*begun) tables_.DropBatch();
+    if (*begun) tables_.SuspendBatch();
     return Status::OK();
   }
   // Ends the children and gives the memory back; or, if "closed" is false, goes on as if nothing had been.
@@ -35,6 +35,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     if (closed) {
       scans_->EndAll();
       tables_.Clear();
+    } else {
+      tables_.ResumeBatch();
     }
     lifetime_.FinishClose(closed);
   }
