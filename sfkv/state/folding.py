@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sfkv import _fold, _list, _table
 from sfkv._errors import ConfigError
-from sfkv._folds import BUILT_INS, REDUCES, check_name, result_of
+from sfkv._folds import BUILT_INS, REDUCES, aggregated, check_name, reduced
 from sfkv._rows import ValueRows
 from sfkv._stored_types import Column
 from sfkv._types import Msgpack, ValueSchema
@@ -138,7 +138,7 @@ def reducing(type: Any, reduce: Any) -> Folding:
     if callable(reduce):
         return Folding(None, value, value, value, functions=(_itself, reduce, None), given=reduce)
     check_name(reduce, REDUCES, "reduce")
-    result = result_of(reduce, value, widened=False)
+    result = reduced(reduce, value)
     return Folding(reduce, value, value if reduce == "last" else _ROWS, result)
 
 
@@ -149,7 +149,7 @@ def aggregating(type: Any, aggregate: Any, accumulator: Any, result: Any) -> Fol
         check_name(aggregate, BUILT_INS, "aggregate")
         if accumulator is not None or result is not None:
             raise ConfigError(f"accumulator= and result= are for objects: {aggregate!r} has its own", operation="register")
-        made = result_of(aggregate, value, widened=True)
+        made = aggregated(aggregate, value)
         return Folding(aggregate, value, value if aggregate in ("last", "collect") else _ROWS, made)
     missing = [method for method in _METHODS if not callable(getattr(aggregate, method, None))]
     if missing:
