@@ -14,7 +14,7 @@ from sfkv._errors import ConfigError
 from sfkv._folds import BUILT_INS, REDUCES, aggregated, check_name, reduced
 from sfkv._rows import ValueRows
 from sfkv._stored_types import Column
-from sfkv._types import Msgpack, ValueSchema
+from sfkv._types import KeySchema, Msgpack, ValueSchema
 from sfkv.state.scan import Layout
 
 # Rows that are not read as values: accumulators.
@@ -82,7 +82,7 @@ class Folding:
         fold = BUILT_INS[str(self.aggregate)].fold
         return _fold.FoldTable(table, fold or 0, ValueRows(self.value, name), ValueRows(self.result or self.value, name))
 
-    def layout(self, key: Any) -> Layout:
+    def layout(self, key: KeySchema) -> Layout:
         """Which columns a scan gives."""
         if self.stored is not _ROWS:
             return Layout(key, self.stored.scan_arrow(of_lists=self.aggregate == "collect"))
