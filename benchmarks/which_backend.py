@@ -2,8 +2,8 @@
 
     python benchmarks/which_backend.py [--rows 500000] [--memory-mb 64] [--systems rocksdb,memory,dict] [--json]
 
-Each system is measured in a process of its own, so that its memory is its own: the RocksDB backend, the memory backend if this
-sfkv has one, and a plain dict of the same Python objects to compare with. The state is an object for each account: a balance, a
+Each system is measured in a process of its own, so that its memory is its own: the RocksDB backend, the memory backend, and a
+plain dict of the same Python objects to compare with. The state is an object for each account: a balance, a
 count and a text of 16 characters. ``--memory-mb`` is RocksDB's slot. Times of calls and collections are of CPU, the median of
 the rounds; snapshots are timed once, by the clock, as their time is the disk's.
 """
@@ -334,9 +334,6 @@ def main() -> None:
     if chosen.one:
         print(json.dumps(measure_here(chosen.one, chosen)))
         return
-    if "memory" in chosen.systems and not hasattr(sfkv, "HashMapStateBackend"):
-        print("memory: this sfkv has no HashMapStateBackend", file=sys.stderr)
-        chosen.systems.remove("memory")
     found = {system: measure_apart(system, chosen) for system in chosen.systems}
     if chosen.json:
         for system, figures in found.items():
