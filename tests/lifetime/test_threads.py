@@ -204,7 +204,7 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
         with new:
             state.put(1, 6)
         assert keyed.snapshot(1, f"{keyed.path}-chk").result(60).id == 1
-        assert sorted(keyed.states) == ["l", "m", "pad", "t", "v"]
+        assert sorted(keyed.states) == ["a", "l", "m", "pad", "r", "t", "v"]
 
 
 def test_an_iterator_goes_on_when_the_backend_is_no_longer_busy(in_memory):
