@@ -6,8 +6,8 @@ from typing import Any, final
 import pyarrow as pa
 from typing_extensions import Self
 
-from sfkv._core import Store
 from sfkv._rows import ValueRows
+from sfkv._store import Store
 from sfkv._stored_types import Column
 from sfkv._table import Table
 from sfkv._types import ValueSchema

@@ -21,10 +21,12 @@ from threading import get_ident
 from sfkv import _errors
 from sfkv._rows cimport CByteBuffer, KeyGroupRange, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
-from sfkv._store cimport CCall, CLifetime, Store
+from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
 from sfkv._tables cimport AppendVarint, CRows, TakeVarint
 
 from sfkv._table import LIST, MAP
+
+ShareForkCount(fork_count())
 
 ENTRY, NONE_ENTRY = b"\0", b"\1"
 # The key group that the store's own rows are under.
@@ -344,6 +346,8 @@ cdef class MemoryStore(Store):
             deref(self.c_store).FinishClose(closed)
             if closed:
                 malloc_trim(0)
+        if closed:
+            self.objects = Objects()
 
     def close(self):
         if self.begin_close():

@@ -9,6 +9,11 @@ from sfkv._tables cimport CRows
 
 
 cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
+    cdef cppclass CForkCount "std::atomic<uint64_t>":
+        pass
+    CForkCount* ForkCount()
+    void ShareForkCount(CForkCount* count)
+
     cdef cppclass CLifetime "sfkv::Lifetime":
         bint InChild()
         bint IsClosed()
@@ -21,6 +26,9 @@ cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
 
 cdef extern from "sfkv/row_blocks.h" namespace "sfkv" nogil:
     CStatus LoadBlock(CRows* rows, int key_group, string_view block) except +
+
+
+cdef CForkCount* fork_count()
 
 
 cdef class Store:

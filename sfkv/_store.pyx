@@ -19,6 +19,11 @@ OFFSET_ROW = b"\xff\xff\x03"
 RESERVED_BOUND = b"\xff\xff\x04"
 
 
+cdef CForkCount* fork_count():
+    """How often the process was forked: for modules that make stores, which this one asks whether they were made before."""
+    return ForkCount()
+
+
 cdef class Store:
     """A store; `_core` and `_memory` have the kinds of them."""
 

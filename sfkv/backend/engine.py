@@ -24,6 +24,10 @@ class Engine(Protocol):
     def layout(self) -> Literal["rocksdb", "rows"]:
         """What the files of its snapshots are."""
 
+    @property
+    def used_bytes(self) -> int | None:
+        """What the state takes in memory; None where it lies on disk."""
+
     def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
         """How the values of a table are kept: what users gave, or with another serializer."""
 

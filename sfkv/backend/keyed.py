@@ -286,6 +286,14 @@ class KeyedStateBackend:
         return self._slot
 
     @property
+    def used_bytes(self) -> int | None:
+        """What the state takes in memory, with all that holds it; None where it lies on disk, and the slot reports its memory.
+
+        Not counted are the objects of states of objects, and what open scans and unfinished snapshots keep beyond the state.
+        """
+        return self._engine.used_bytes
+
+    @property
     def key_groups(self) -> tuple[int, int]:
         """The first and the last key group that this backend owns."""
         return self._store.key_groups
@@ -328,7 +336,8 @@ class KeyedStateBackend:
             SchemaError, ConfigError, ClosedError, BusyError
 
         Cost:
-            The call flushes what is not in files yet, and links files. The rest happens in a thread.
+            On RocksDB the call flushes what is not in files yet, and links files. In memory it copies nothing: what is written
+            before the snapshot is done copies the pages that it touches. The rest happens in a thread.
         """
         local.check_id(id)
         describe_metadata(metadata)
@@ -363,6 +372,8 @@ class KeyedStateBackend:
 
     def compact(self) -> None:
         """Rewrites all files, so that each key has one row and nothing is left of cleared ones. Reads are fastest then.
+
+        In memory it gives what cleared rows took back to the system.
 
         Cost:
             Reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and tests.

@@ -150,6 +150,10 @@ class _Engine:
         self.store = store
         self._directory = directory
 
+    @property
+    def used_bytes(self) -> int:
+        return self.store.used_bytes
+
     def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
         return _live(self.store, value, value.serializer, table, KINDS[kind])
 

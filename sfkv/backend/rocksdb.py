@@ -158,6 +158,7 @@ class _Engine:
     """A database; see ``engine.Engine``."""
 
     layout: Literal["rocksdb", "rows"] = "rocksdb"
+    used_bytes = None
 
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""A snapshot becomes a store, when all of it was checked: a database by its files, linked or copied, or either kind by its rows."""
+"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or either kind by its rows."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from tests.lifetime.workers import Inherited
 
 # Calls that need no store: they answer in a child as in the parent.
 NO_STORE = {
-    "KeyedStateBackend": {"cells", "payloads", "close", "closed", "path", "slot", "states", "restored_from",
+    "KeyedStateBackend": {"cells", "payloads", "close", "used_bytes", "closed", "path", "slot", "states", "restored_from",
                           "key_groups", "max_parallelism"},
     "ValueState": {"name", "type"},
     "ListState": {"name", "type"},
@@ -47,6 +47,28 @@ def test_a_forked_process_has_everything_refused_and_a_store_of_its_own(run_pyth
             process.join(60)
             assert process.exitcode == 0, process.exitcode
         parent.use()
+        """,
+        STORE=str(in_memory),
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_child_opens_stores_where_the_parent_had_none(run_python, in_memory):
+    """Modules that are first loaded in the child see the same forks as those that the parent had loaded."""
+    done = run_python(
+        """
+        import os, sfkv
+        slot = sfkv.Slot("8MB")
+        child = os.fork()
+        if child == 0:
+            for number, backend in enumerate((sfkv.HashMapStateBackend(), sfkv.EmbeddedRocksDBStateBackend())):
+                with backend.open(f"{STORE}/{number}", key=int) as keyed:
+                    keyed.value_state("v", int).put(1, 2)
+                assert keyed.closed
+                with backend.open(f"{STORE}/{number}") as keyed:
+                    assert keyed.value_state("v", int).get(1) == 2
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
         """,
         STORE=str(in_memory),
     )
