@@ -87,7 +87,7 @@ class HashRows {
       FreePage(c, page);
     });
     c.heap->Count(pages_.capacity() * sizeof(HashPageRef), 0);
-    pages_ = {};
+    pages_ = std::vector<HashPageRef>();  // not {}, which would keep the memory
     depth_ = 0;
     rows_ = 0;
   }
@@ -169,10 +169,27 @@ class HashRows {
     return true;
   }
 
-  // The pages, each once; they hold the rows in no order.
+  // Gives back the room that was made for rows which were taken back: of the page of a key, and of its row.
+  void Trim(Context& c, std::string_view key) {
+    if (pages_.empty()) return;
+    const uint64_t hash = c.hash(key);
+    HashPage* page = PageOf(hash);
+    size_t slots = kLeastSlots;
+    while (slots * 7 < size_t{page->count} * 8) slots *= 2;
+    if (slots < page->slots) Rehash(c, page, hash, slots);
+    page = PageOf(hash);
+    const size_t found = FindIn(c, pages_[IndexOf(hash)], key, hash);
+    if (found != kNone && !c.heap->IsSeen(page->born)) c.form.Trim(c.heap, page->slot(found, c.form.bytes()));
+  }
+
+  // The pages, each once; they hold the rows in no order. "visit" may free its page.
   template <typename Visit>
   void VisitPages(Visit&& visit) const {
-    for (size_t i = 0; i < pages_.size(); i += size_t{1} << (depth_ - pages_[i].page()->depth)) visit(pages_[i].page());
+    for (size_t i = 0; i < pages_.size();) {
+      HashPage* page = pages_[i].page();
+      i += size_t{1} << (depth_ - page->depth);
+      visit(page);
+    }
   }
   template <typename Visit>
   static void ForEachSlot(HashPage* page, size_t slot_bytes, Visit&& visit) {

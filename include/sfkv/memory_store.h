@@ -22,12 +22,12 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   MemoryStore& operator=(const MemoryStore&) = delete;
   using Counted<MemoryStore>::live;
 
-  // Starts to close: when "*begun" is true, no call enters any more, and a batch that was open is dropped. See Lifetime.
+  // Starts to close: when "*begun" is true, no call enters any more, and of a batch that was open nothing is seen. See Lifetime.
   Status BeginClose(bool* begun) {
     *begun = false;
     if (lifetime_.InChild()) return Status::OK();
     SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(begun));
-    if (*begun) tables_.DropBatch();
+    if (*begun) tables_.SuspendBatch();
     return Status::OK();
   }
   // Ends the children and gives the memory back; or, if "closed" is false, goes on as if nothing had been.
@@ -35,6 +35,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     if (closed) {
       scans_->EndAll();
       tables_.Clear();
+    } else {
+      tables_.ResumeBatch();
     }
     lifetime_.FinishClose(closed);
   }
@@ -156,12 +158,17 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     });
   }
   Status ReadRows(const KeyBatch& keys, RowSet* rows) override {
-    rows->Begin(keys.distinct_count());
-    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-      const std::string_view row = tables_.Find(keys.DistinctKey(distinct));
-      if (row.data() != nullptr) rows->Set(distinct, row);
-    }
-    return Status::OK();
+    const auto read = [&](size_t count, auto&& key_of) {
+      rows->Begin(count);
+      return VisitKeys(keys, count, key_of, [&](const std::string_view* found, size_t begin, size_t some) {
+        for (size_t i = 0; i < some; ++i) {
+          if (found[i].data() != nullptr) rows->Set(begin + i, found[i]);
+        }
+        return Status::OK();
+      });
+    };
+    if (!keys.is_sorted()) return read(keys.size(), [&](size_t i) { return keys.Key(i); });
+    return read(keys.distinct_count(), [&](size_t i) { return keys.DistinctKey(i); });
   }
   Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override {
     return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
@@ -236,10 +243,10 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
     std::vector<std::string_view> rows(keys.size());
-    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-      const std::string_view row = tables_.Find(keys.DistinctKey(distinct));
-      keys.VisitPositions(distinct, [&](int64_t position) { rows[static_cast<size_t>(position)] = row; });
-    }
+    SFKV_RETURN_IF_ERROR(VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+      for (size_t i = 0; i < count; ++i) rows[keys.PositionAt(begin + i)] = found[i];
+      return Status::OK();
+    }));
     return BuildLists(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return rows[static_cast<size_t>(i)]; }, out);
   }
 
@@ -348,7 +355,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
  private:
-  static constexpr size_t kChunk = 64;
+  static constexpr size_t kChunk = MemoryTable::kMostAtOnce;
 
   // A write with its offset.
   template <typename Change>
@@ -360,22 +367,49 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     });
   }
 
+  // Some writes at a time, so that what they touch is brought into the cache meanwhile.
   void Apply(const WriteBatch& writes) {
-    writes.Visit([this](std::string_view key, std::string_view row) { tables_.Put(key, row); }, [this](std::string_view key) { tables_.Erase(key); },
-                 [this](std::string_view key, std::string_view operand) {
-                   tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
-                 });
+    std::string_view keys[kChunk], rows[kChunk];
+    Change changes[kChunk];
+    size_t count = 0;
+    const auto flush = [&] {
+      tables_.PrefetchMany(keys, count);
+      for (size_t i = 0; i < count; ++i) (this->*changes[i])(keys[i], rows[i]);
+      count = 0;
+    };
+    const auto add = [&](Change change, std::string_view key, std::string_view row) {
+      keys[count] = key;
+      rows[count] = row;
+      changes[count++] = change;
+      if (count == kChunk) flush();
+    };
+    writes.Visit([&](std::string_view key, std::string_view row) { add(&MemoryStore::Put, key, row); },
+                 [&](std::string_view key) { add(&MemoryStore::Erase, key, {}); },
+                 [&](std::string_view key, std::string_view operand) { add(&MemoryStore::Merge, key, operand); });
+    flush();
+  }
+  using Change = void (MemoryStore::*)(std::string_view, std::string_view);
+  void Put(std::string_view key, std::string_view row) { tables_.Put(key, row); }
+  void Erase(std::string_view key, std::string_view) { tables_.Erase(key); }
+  void Merge(std::string_view key, std::string_view operand) {
+    tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
   }
 
   // Calls on_chunk(rows, begin, count) for the rows of a batch, in its order, some at a time.
   template <typename OnChunk>
   Status VisitChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
-    const MemoryTable* table = tables_.TableOf(keys);
+    return VisitKeys(keys, keys.size(), [&](size_t i) { return keys.Key(keys.PositionAt(i)); }, on_chunk);
+  }
+  // The same for "count" of its keys, of which key_of(i) gives each.
+  template <typename KeyOf, typename OnChunk>
+  Status VisitKeys(const KeyBatch& batch, size_t batch_count, KeyOf&& key_of, OnChunk&& on_chunk) const {
+    const MemoryTable* table = tables_.TableOf(batch);
     if (table == nullptr) return Status::OK();
-    std::string_view rows[kChunk];
-    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, keys.size() - begin);
-      table->FindMany(keys, begin, count, rows);
+    std::string_view keys[kChunk], rows[kChunk];
+    for (size_t begin = 0; begin < batch_count; begin += kChunk) {
+      const size_t count = std::min(kChunk, batch_count - begin);
+      for (size_t i = 0; i < count; ++i) keys[i] = key_of(begin + i);
+      table->FindMany(keys, count, rows);
       SFKV_RETURN_IF_ERROR(on_chunk(rows, begin, count));
     }
     return Status::OK();
@@ -397,13 +431,14 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   // map entries, put as None.
   void PutRows(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent, size_t head) {
     ByteBuffer encoded;
+    std::string_view names[kChunk];
     int64_t rows[kChunk];
     size_t begins[kChunk], ends[kChunk];
     char* at[kChunk] = {};
-    const MemoryTable* table = tables_.TableOf(keys);
     for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
       const size_t count = std::min(kChunk, keys.size() - begin);
-      if (table != nullptr) table->PrefetchMany(keys, begin, count);
+      for (size_t i = 0; i < count; ++i) names[i] = keys.Key(keys.PositionAt(begin + i));
+      tables_.PrefetchMany(names, count);
       encoded.Clear();
       size_t some = 0;
       for (size_t i = 0; i < count; ++i) {
@@ -421,11 +456,10 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       codec.EncodeRows(values, rows, at, some);
       for (size_t i = 0; i < count; ++i) {
         const size_t first = i == 0 ? 0 : ends[i - 1];
-        const size_t position = keys.PositionAt(begin + i);
-        if (head == 0 && absent != nullptr && absent->IsNull(static_cast<int64_t>(position))) {
-          tables_.Erase(keys.Key(position));
+        if (head == 0 && absent != nullptr && absent->IsNull(static_cast<int64_t>(keys.PositionAt(begin + i)))) {
+          tables_.Erase(names[i]);
         } else {
-          tables_.Put(keys.Key(position), {encoded.data() + first, ends[i] - first});
+          tables_.Put(names[i], {encoded.data() + first, ends[i] - first});
         }
       }
     }
@@ -433,16 +467,16 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   // Folds value by value, without a look at which keys are the same.
   void FoldFixedRows(const KeyBatch& keys, const FoldCodec& codec, const Columns& values) {
-    const MemoryTable* table = tables_.TableOf(keys);
+    std::string_view names[kChunk];
     char operand[kMaxFixedFoldBytes];
     codec.EncodeHead(operand);
     for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
       const size_t count = std::min(kChunk, keys.size() - begin);
-      if (table != nullptr) table->PrefetchMany(keys, begin, count);
-      for (size_t i = begin; i < begin + count; ++i) {
-        const size_t position = keys.PositionAt(i);
-        codec.EncodeAccumulator(values, static_cast<int64_t>(position), operand + kFoldHeadBytes);
-        tables_.Fold(keys.Key(position), {operand, codec.row_bytes()});
+      for (size_t i = 0; i < count; ++i) names[i] = keys.Key(keys.PositionAt(begin + i));
+      tables_.PrefetchMany(names, count);
+      for (size_t i = 0; i < count; ++i) {
+        codec.EncodeAccumulator(values, static_cast<int64_t>(keys.PositionAt(begin + i)), operand + kFoldHeadBytes);
+        tables_.Fold(names[i], {operand, codec.row_bytes()});
       }
     }
   }

@@ -22,7 +22,7 @@ struct WriteSize {
 
 class MemoryTables {
  public:
-  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes), heap_(limit_bytes) {}
 
   // Which key groups there are. To be called before there are rows.
   void Own(KeyGroupRange range) { range_ = range; }
@@ -50,7 +50,10 @@ class MemoryTables {
       if (table != nullptr) ReleaseAll(*table);
       table = nullptr;
     }
+    for (const auto& [key, row] : reserved_) heap_.Count(ReservedBytes(key, row), 0);
     reserved_.clear();
+    batch_ = UndoLog();
+    suspended_ = UndoLog();
     undo_ = nullptr;
   }
 
@@ -68,6 +71,19 @@ class MemoryTables {
 
   const std::map<std::string, std::string, std::less<>>& reserved() const { return reserved_; }
 
+  // Brings what a write of several rows will touch into the cache. REQUIRES: count <= MemoryTable::kMostAtOnce.
+  void PrefetchMany(const std::string_view* keys, size_t count) const {
+    for (size_t begin = 0, end = 0; begin < count; begin = end) {
+      const uint8_t id = IdOf(keys[begin]);
+      while (end < count && IdOf(keys[end]) == id && !IsReserved(keys[end])) ++end;
+      if (end == begin) {
+        ++end;
+      } else if (tables_[id] != nullptr) {
+        tables_[id]->PrefetchMany(keys + begin, end - begin);
+      }
+    }
+  }
+
   // Runs a write, which makes the changes below; of what it changes nothing stays if it fails or the limit would be passed.
   template <typename Change>
   Status Write(WriteSize size, Change&& change) {
@@ -76,11 +92,13 @@ class MemoryTables {
     UndoLog own;
     if (!in_batch_) undo_ = &own;
     const size_t mark = undo_->size();
-    const size_t before = heap_.used_bytes();
+    if (limit_bytes_ != 0) most_bytes_ = std::max(limit_bytes_, heap_.used_bytes());
     Status status;
     try {
       status = change();
-      if (status.ok() && limit_bytes_ != 0 && heap_.used_bytes() > std::max(limit_bytes_, before)) status = PastLimit();
+      if (status.ok() && heap_.used_bytes() > most_bytes_) status = PastLimit();
+    } catch (const LimitPassed&) {
+      status = PastLimit();
     } catch (const std::bad_alloc&) {
       EndWrite(mark, /*undo=*/true);
       throw;
@@ -93,23 +111,25 @@ class MemoryTables {
   // --- Changes. REQUIRES: inside Write().
 
   void Put(std::string_view key, std::string_view row) {
+    Remember(key);
     if (IsReserved(key)) {
-      Remember(key);
-      reserved_.insert_or_assign(std::string(key), std::string(row));
+      PutReserved(key, row);
     } else {
-      Remember(key);
       const TableShape* shape = ShapeWithObjects(key);
       if (shape != nullptr) objects_.Release(*shape, Find(key));
       char* at = Place(key, row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
       if (shape != nullptr) objects_.Adopt(*shape, row);
+      EndPastLimit();
     }
   }
   void Erase(std::string_view key) {
     Remember(key);
     if (IsReserved(key)) {
       const auto found = reserved_.find(key);
-      if (found != reserved_.end()) reserved_.erase(found);
+      if (found == reserved_.end()) return;
+      heap_.Count(ReservedBytes(key, found->second), 0);
+      reserved_.erase(found);
     } else if (tables_[IdOf(key)] != nullptr) {
       const TableShape* shape = ShapeWithObjects(key);
       if (shape != nullptr) objects_.Release(*shape, Find(key));
@@ -129,6 +149,7 @@ class MemoryTables {
     write(at);
     const TableShape* shape = ShapeWithObjects(key);
     if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
+    EndPastLimit();
   }
   // Folds a fold row (fold.h) into that of a key, where it lies if it can.
   void Fold(std::string_view key, std::string_view operand) {
@@ -140,7 +161,7 @@ class MemoryTables {
       char* at = Place(key, operand.size(), operand.size());
       if (table->rows() != rows) {
         std::memcpy(at, operand.data(), operand.size());
-        return;
+        return EndPastLimit();
       }
       if (FoldInPlace(at, operand.size(), operand)) return;
     }
@@ -190,6 +211,22 @@ class MemoryTables {
     in_batch_ = false;
     EndWrite(0, /*undo=*/true);
   }
+  // Takes back what an open batch has written, until ResumeBatch().
+  void SuspendBatch() {
+    if (!in_batch_) return;
+    in_batch_ = false;
+    is_suspended_ = true;
+    undo_ = &suspended_;
+    TakeBack(&batch_, 0);
+    undo_ = nullptr;
+  }
+  void ResumeBatch() {
+    if (!is_suspended_) return;
+    is_suspended_ = false;
+    in_batch_ = true;
+    undo_ = &batch_;
+    TakeBack(&suspended_, 0);
+  }
   // Runs a change that stays whether the batch that is open does or not.
   template <typename Change>
   void WriteThrough(Change&& change) {
@@ -238,6 +275,17 @@ class MemoryTables {
     Reshape(&table, any);
     return table->Place(key, value_bytes, kept);
   }
+  // Ends the write that is going on, if it has passed the limit.
+  void EndPastLimit() const {
+    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
+  }
+
+  void PutReserved(std::string_view key, std::string_view row) {
+    const auto found = reserved_.find(key);
+    heap_.Count(found == reserved_.end() ? 0 : ReservedBytes(key, found->second), ReservedBytes(key, row));
+    reserved_.insert_or_assign(std::string(key), std::string(row));
+  }
+  static size_t ReservedBytes(std::string_view key, std::string_view row) { return kMapNodeBytes + key.size() + row.size(); }
 
   // Moves a table's rows into one of another shape; where some do not fit, into one that takes all.
   void Reshape(std::unique_ptr<MemoryTable>* table, TableShape shape) {
@@ -297,28 +345,55 @@ class MemoryTables {
   void EndWrite(size_t mark, bool undo) {
     UndoLog* log = undo_;
     undo_ = nullptr;
-    if (in_batch_ && !undo) {
-      undo_ = log;
-      return;
-    }
-    ReleaseRemembered(*log, mark);
+    most_bytes_ = kNoLimit;
     if (undo) {
-      log->UndoTo(mark, [this](std::string_view key, std::string_view row) { Put(key, row); }, [this](std::string_view key) { Erase(key); },
-                  [this](std::string_view key, size_t bytes) { Truncate(key, bytes); });
+      TakeBack(log, mark);
+    } else if (!in_batch_) {
+      ReleaseRemembered(*log, mark);
     }
     if (in_batch_) undo_ = log;
+  }
+  // Brings the rows of a log back to what they were.
+  void TakeBack(UndoLog* log, size_t mark) {
+    ReleaseRemembered(*log, mark);
+    log->UndoTo(
+        mark,
+        [this](std::string_view key, std::string_view row) {
+          Put(key, row);
+          Trim(key);
+        },
+        [this](std::string_view key) {
+          Erase(key);
+          Trim(key);
+        },
+        [this](std::string_view key, size_t bytes) {
+          Remember(key);
+          Truncate(key, bytes);
+          Trim(key);
+        });
+  }
+  // Near a limit, no more is to be left of what was taken back than there was.
+  void Trim(std::string_view key) {
+    if (limit_bytes_ != 0 && !IsReserved(key) && tables_[IdOf(key)] != nullptr) tables_[IdOf(key)]->Trim(key);
   }
 
   static constexpr size_t kMostPageBytes = size_t{32} << 10;
   static constexpr size_t kMostRowBytes = 1024;  // of pages, beside the row itself
+  static constexpr size_t kMapNodeBytes = 112;   // of a reserved row
+  static constexpr size_t kNoLimit = static_cast<size_t>(-1);
+
+  struct LimitPassed {};  // what ends a write before it takes more than one row too much
 
   const size_t limit_bytes_;
   RowHeap heap_;
   ObjectNotes objects_;
+  size_t most_bytes_ = kNoLimit;  // what the write that is going on may come to use
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;
   KeyGroupRange range_;
   UndoLog batch_;
+  UndoLog suspended_;  // what the open batch had changed when it was taken back for a while
+  bool is_suspended_ = false;
   UndoLog* undo_ = nullptr;  // the open batch's, or that of a write near the limit
   bool in_batch_ = false;
   size_t batch_bytes_ = 0;

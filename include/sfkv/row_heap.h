@@ -94,7 +94,8 @@ class RowView : private Counted<RowView> {
 
 class RowHeap {
  public:
-  RowHeap() = default;
+  // "limit_bytes": what rows should take at the most; 0 for no limit. Whoever writes keeps to it (memory_tables.h).
+  explicit RowHeap(size_t limit_bytes = 0) : limit_(limit_bytes == 0 ? std::numeric_limits<size_t>::max() / 2 : limit_bytes) {}
   RowHeap(const RowHeap&) = delete;
   RowHeap& operator=(const RowHeap&) = delete;
 
@@ -123,12 +124,14 @@ class RowHeap {
 
   // Bytes of what is stored now; and of what only views still see.
   size_t used_bytes() const { return used_; }
+  size_t left_bytes() const { return used_ < limit_ ? limit_ - used_ : 0; }
   size_t kept_bytes() const { return epochs_->bytes(); }
 
  private:
   std::shared_ptr<internal::Epochs> epochs_ = std::make_shared<internal::Epochs>();
   uint64_t epoch_ = 1;
   size_t used_ = 0;
+  const size_t limit_;
 };
 
 }  // namespace sfkv

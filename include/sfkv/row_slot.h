@@ -9,6 +9,7 @@
 // RowHeap and carry the epoch in which they were made (row_heap.h): what a view sees is copied before it is changed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <string_view>
@@ -87,6 +88,7 @@ class SlotForm {
   }
   bool HasKey(const char* slot, std::string_view key) const {
     if (has_cells_) return CellOf(slot)->key() == key;
+    if (key.size() != key_bytes_) return false;  // one from a file, that was not looked at yet
     if (key_bytes_ == 8) return LoadAs<uint64_t>(slot) == LoadAs<uint64_t>(key.data());
     return std::memcmp(slot, key.data(), key_bytes_) == 0;
   }
@@ -121,12 +123,24 @@ class SlotForm {
       cell->value_bytes = static_cast<uint32_t>(value_bytes);
       return cell->bytes() + cell->key_bytes;
     }
-    const size_t room = kept == 0 || value_bytes <= cell->room ? value_bytes : value_bytes + value_bytes / 2;
+    const size_t left = heap->left_bytes() + cell->room;  // for the room of the new cell, when the old one has gone
+    const size_t more = kept == 0 || value_bytes <= cell->room || left <= value_bytes ? 0 : std::min(value_bytes / 2, left - value_bytes);
+    const size_t room = value_bytes + more;
     Cell* grown = Cell::Make(heap, cell->key(), value_bytes, room);
     if (kept != 0) std::memcpy(grown->bytes() + grown->key_bytes, cell->value().data(), kept);
     cell->Free(heap);
     StoreAs(slot + pointer_at_, grown);
     return grown->bytes() + grown->key_bytes;
+  }
+
+  // Takes the room from a row with which it could grow.
+  void Trim(RowHeap* heap, char* slot) const {
+    if (!has_cells_ || CellOf(slot)->room == CellOf(slot)->value_bytes) return;
+    Cell* cell = CellOf(slot);
+    Cell* made = Cell::Make(heap, cell->key(), cell->value_bytes, cell->value_bytes);
+    std::memcpy(made->bytes() + made->key_bytes, cell->value().data(), cell->value_bytes);
+    cell->Free(heap);
+    StoreAs(slot + pointer_at_, made);
   }
 
   // Frees what an occupied slot points to.

@@ -11,6 +11,8 @@ from sfkv._types import ValueSchema
 
 # The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
 Files = list[tuple[str, int, str]]
+# What they are: a database's, or one file of rows.
+Layout = Literal["rocksdb", "rows"]
 
 
 class Engine(Protocol):
@@ -21,7 +23,7 @@ class Engine(Protocol):
         """The rows."""
 
     @property
-    def layout(self) -> Literal["rocksdb", "rows"]:
+    def layout(self) -> Layout:
         """What the files of its snapshots are."""
 
     @property

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sfkv import _core, _memory, _table
-from sfkv._errors import ConfigError, StorageError, of_system
+from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, Serializer, ValueSchema
-from sfkv.backend.engine import Files
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
 from sfkv.backend.registry import read_tables
@@ -22,7 +22,7 @@ from sfkv.backend.routing import check_parallelism
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
-from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_rows
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
 _WRITE_BYTES = 256 << 20  # a call's writes are one
@@ -65,7 +65,8 @@ class HashMapStateBackend:
             path: the directory; made, with its parents, if it is missing. None for state that ends with ``close``.
             key: as for ``EmbeddedRocksDBStateBackend.open``, and so are the other arguments and what is raised.
             slot: not used; state in memory has a limit of its own.
-            recover: accept a directory that was not closed. It then holds what it held when it was opened.
+            recover: accept a directory that was not closed. It then holds what it was last closed with: nothing, if it
+                never was.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -95,8 +96,7 @@ class HashMapStateBackend:
 
         Args:
             path: the directory; missing or empty. None for state that ends with ``close``.
-            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and
-                raised.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so is the rest: what is returned and raised too.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -107,10 +107,24 @@ class HashMapStateBackend:
         if path is not None:
             check_empty(Path(path))
         verify(snapshot)
-        directory = None if path is None else _core.Directory(os.path.abspath(path), create=True, recover=False)
-        with self._opening(path, directory) as store:
-            _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
-            return self._opened(store, directory, schema, slot, snapshot)
+        with self._opening(path, None) as store:
+            try:
+                _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
+            except OSError as error:
+                if isinstance(error, Error):
+                    raise
+                raise CheckpointError(
+                    f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=store.path
+                ) from error
+            if path is None:
+                return self._opened(store, None, schema, slot, snapshot)
+            check_empty(Path(path))  # still; and only now it is made, so that a failure leaves nothing
+            directory = _core.Directory(os.path.abspath(path), create=True, recover=False)
+            try:
+                return self._opened(store, directory, schema, slot, snapshot)
+            except BaseException:
+                directory.close()
+                raise
 
     @contextlib.contextmanager
     def _opening(self, path: str | os.PathLike[str] | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:
@@ -144,7 +158,7 @@ class HashMapStateBackend:
 class _Engine:
     """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
 
-    layout: Literal["rocksdb", "rows"] = "rows"
+    layout: Layout = "rows"
 
     def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
         self.store = store
@@ -199,7 +213,7 @@ def _open_directory(path: Path, create: bool, has_key: bool, recover: bool) -> _
         raise
 
 
-def _stored_rows(path: str | os.PathLike[str] | None) -> Iterator[tuple[int, bytes]]:
+def _stored_rows(path: str | os.PathLike[str] | None) -> Generator[tuple[int, bytes], None, None]:
     """The rows that a directory holds; none if it is new."""
     if path is not None and os.path.exists(Path(path) / ROWS_NAME):
         try:
@@ -209,17 +223,23 @@ def _stored_rows(path: str | os.PathLike[str] | None) -> Iterator[tuple[int, byt
 
 
 def _fill(
-    store: _memory.MemoryStore, blocks: Iterator[tuple[int, bytes]], agree_with_store: Callable[[], KeySchema]
+    store: _memory.MemoryStore, blocks: Generator[tuple[int, bytes], None, None], agree_with_store: Callable[[], KeySchema]
 ) -> KeySchema:
     """Puts rows into an empty store: its own first, which say what the others are."""
-    first = next(blocks, None)
-    if first is not None:
-        load(store, iter([first]), store.path)
-    schema = agree_with_store()
-    if first is not None:
-        _declare(store, schema)
-        load(store, blocks, store.path)
-    return schema
+    with contextlib.closing(blocks):
+        first = next(blocks, None)
+        if first is not None and first[0] != RESERVED_GROUP:
+            raise CorruptionError(
+                f"Corruption: the rows of {store.path} do not begin with what they are: restore another snapshot",
+                path=store.path,
+            )
+        if first is not None:
+            load(store, iter([first]), store.path)
+        schema = agree_with_store()
+        if first is not None:
+            _declare(store, schema)
+            load(store, blocks, store.path)
+        return schema
 
 
 def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Serializer | None, table: int, kind: int) -> ValueSchema:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.routing import check_parallelism
@@ -157,7 +157,7 @@ class EmbeddedRocksDBStateBackend:
 class _Engine:
     """A database; see ``engine.Engine``."""
 
-    layout: Literal["rocksdb", "rows"] = "rocksdb"
+    layout: Layout = "rocksdb"
     used_bytes = None
 
     def __init__(self, store: _core.RocksDBStore) -> None:

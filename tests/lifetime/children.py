@@ -28,6 +28,11 @@ def opened(path: Path | str, slot: sfkv.Slot | None = None) -> sfkv.KeyedStateBa
     return keyed
 
 
+def state_of(path: Path) -> str:
+    """How a directory was left."""
+    return (path / "SFKV").read_text().split("state ")[1].split()[0]
+
+
 class Kind(NamedTuple):
     """A kind of child.
 

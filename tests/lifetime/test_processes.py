@@ -5,6 +5,8 @@ import pytest
 import sfkv
 from tests.lifetime.workers import Inherited
 
+pytestmark = pytest.mark.backends
+
 # Calls that need no store: they answer in a child as in the parent.
 NO_STORE = {
     "KeyedStateBackend": {"cells", "payloads", "close", "used_bytes", "closed", "path", "slot", "states", "restored_from",
@@ -93,26 +95,27 @@ def test_a_pool_of_forked_processes(run_python, in_memory):
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_spawned_process_has_a_store_of_its_own_and_finds_the_parents_busy(run_python, in_memory):
+def test_a_spawned_process_has_a_store_of_its_own_and_finds_the_parents_busy(run_python, in_memory, on_backend):
     done = run_python(
         """
         import multiprocessing, os
         from tests.lifetime import workers
         parent = workers.inherit(STORE)
         process = multiprocessing.get_context("spawn").Process(
-            target=workers.own_store_beside, args=(f"{STORE}/own", parent.keyed.path, os.getpid()))
+            target=workers.own_store_beside, args=(BACKEND, f"{STORE}/own", parent.keyed.path, os.getpid()))
         process.start()
         process.join(60)
         assert process.exitcode == 0, process.exitcode
         parent.use()
         """,
         STORE=str(in_memory),
+        BACKEND=on_backend,
     )
     assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_an_executor_of_processes(run_python, in_memory, method):
+def test_an_executor_of_processes(run_python, in_memory, on_backend, method):
     done = run_python(
         """
         import multiprocessing, os
@@ -123,7 +126,7 @@ def test_an_executor_of_processes(run_python, in_memory, method):
         context = multiprocessing.get_context(METHOD)
         with ProcessPoolExecutor(2, mp_context=context, initializer=refused) as executor:
             futures = [
-                executor.submit(workers.own_store_beside, f"{STORE}/own-{number}", parent.keyed.path, os.getpid())
+                executor.submit(workers.own_store_beside, BACKEND, f"{STORE}/own-{number}", parent.keyed.path, os.getpid())
                 for number in range(4)
             ]
             assert os.getpid() not in [future.result(60) for future in futures]
@@ -131,6 +134,7 @@ def test_an_executor_of_processes(run_python, in_memory, method):
         """,
         STORE=str(in_memory),
         METHOD=method,
+        BACKEND=on_backend,
     )
     assert (done.stdout, done.stderr) == ("", "")
 
@@ -320,6 +324,7 @@ def test_forks_while_other_threads_open_and_close_stores(run_python, in_memory):
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.only("rocksdb", reason="memory takes nothing from a slot")
 def test_a_slot_of_the_parent_is_refused_in_a_child(run_python, in_memory):
     run_python(
         """

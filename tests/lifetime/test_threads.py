@@ -6,11 +6,15 @@ import queue
 import random
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 import sfkv
+from tests.backends import new_backend
 from tests.lifetime.children import ENTRIES, maps, opened, spreads, started, sums, value
+
+pytestmark = pytest.mark.backends
 
 THREADS = 8
 
@@ -108,7 +112,7 @@ def test_a_backend_for_each_thread_in_one_slot(in_memory, seconds):
                 taken = other.snapshot(turn, in_memory / "other-chk")
                 value(other).put(1, -1)
                 other.close(discard=turn % 2 == 0)
-            with sfkv.EmbeddedRocksDBStateBackend().restore(in_memory / f"again-{turn}", taken.result(), slot=slot) as again:
+            with new_backend().restore(in_memory / f"again-{turn}", taken.result(), slot=slot) as again:
                 assert value(again).get_many([1, 2]).to_pylist() == [1, 2]
                 assert maps(again)[1][ENTRIES - 1] == 2 * (ENTRIES - 1)
             turn += 1
@@ -172,7 +176,7 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
         cells, payloads, scan, bundle = keyed.cells, keyed.payloads, state.scan(), state.bundle([1])
         rows = bundle.__enter__()
         rows[1] = 5
-        new = keyed.batch()
+        new, folder = keyed.batch(), Path(f"{keyed.path}-chk")
         calls = [
             lambda: state.get(1), lambda: state.put(1, 2), lambda: state.clear(1), lambda: 1 in state,
             lambda: state.get_many([1]), lambda: state.put_many([1], [2]), lambda: state.clear_many([1]),
@@ -184,7 +188,7 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
             lambda: map_state[1].update({1: 2}), lambda: map_state.clear(1), lambda: cells.set("c", 8), lambda: cells.get("c"),
             lambda: payloads.get(5), lambda: payloads.set(5, b""), lambda: next(iter(payloads)), lambda: keyed.offset,
             lambda: new.__enter__(), lambda: keyed.value_state("new", int), lambda: keyed.drop_state("v"),
-            lambda: keyed._store.flush(), lambda: keyed.compact(), lambda: keyed._store.snapshot(f"{keyed.path}-chk"),
+            lambda: keyed._store.flush(), lambda: keyed.compact(), lambda: keyed._engine.begin_snapshot(folder),
         ]  # fmt: skip
         outcomes = []
         with inside_a_call(keyed, compact):

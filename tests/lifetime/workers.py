@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import sfkv
+from tests import backends
 from tests.lifetime.children import lists, maps, opened, spreads, started, sums, tables, value
 
 # What a forked process inherits.
@@ -253,8 +254,9 @@ def refused_and_own_store(path: str) -> int:
     return own_store(path)
 
 
-def own_store_beside(path: str, parents: str, pid: int) -> int:
-    """Uses a store of its own; the parent's is busy, and the error says where."""
+def own_store_beside(backend: str, path: str, parents: str, pid: int) -> int:
+    """Uses a store of its own; the parent's is busy, and the error says where. For a process that may know nothing yet."""
+    backends.use(backend)
     own_store(path)
     try:
         sfkv.open(parents)
