@@ -1,4 +1,4 @@
-"""KeyedStateBackend: the states of one operator, over one range of key groups, in one directory."""
+"""KeyedStateBackend: the states of one operator, over one range of key groups, in one directory or in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table":
 
 
 class KeyedStateBackend:
-    """The states of one operator. Opened by ``sfkv.open``, ``EmbeddedRocksDBStateBackend.open`` or ``.restore``.
+    """The states of one operator. Given by ``sfkv.open``, and by ``open`` and ``restore`` of either backend.
 
     Lifetime:
         A context manager; ``close()`` writes everything to disk. One thread at a time may call it or what it gave out: a
@@ -398,6 +398,7 @@ class KeyedStateBackend:
             StorageError: it could not be written. The backend stays open and nothing is lost: mend the cause (free some space)
                 and close again, or close with ``discard=True``. If ``closed`` is true, all was written and marked before the
                 engine's own end failed.
+            SchemaError: state in memory holds an object that msgpack cannot. The backend stays open: clear it, and close again.
 
         Closing again does nothing.
         """
