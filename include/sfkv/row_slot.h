@@ -145,7 +145,7 @@ class SlotForm {
 
   // Takes the room from a row with which it could grow.
   void Trim(RowHeap* heap, char* slot) const {
-    if (!has_cells_ || CellOf(slot)->room == CellOf(slot)->value_bytes) return;
+    if (!has_cells_ || CellOf(slot)->room() == CellOf(slot)->value_bytes) return;
     Cell* cell = CellOf(slot);
     Cell* made = Cell::Make(heap, cell->key(), cell->value_bytes, cell->value_bytes);
     std::memcpy(made->bytes() + made->key_bytes, cell->value().data(), cell->value_bytes);
