@@ -159,7 +159,7 @@ class OrderedRows {
     const size_t at = LeafOf(c, key);
     const size_t room = std::max<size_t>(kLeastSlots, (leaves_[at]->count + size_t{7}) & ~size_t{7});
     if (room < leaves_[at]->room) Remake(c, at, room);
-    const size_t slot = SlotOf(c, leaves_[at], key);
+    const size_t slot = SlotOf(c, at, key);
     const bool found = slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key);
     if (found && !c.heap->IsSeen(leaves_[at]->born)) c.form.Trim(c.heap, leaves_[at]->slot(slot, c.form.bytes()));
   }
