@@ -207,15 +207,19 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     WriteSize size{keys.distinct_count(), keys.size()};
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       keys.VisitPositions(distinct, [&](int64_t i) { more[distinct] += ElementBytes(codec.RowBytes(values, i)); });
-      SFKV_RETURN_IF_ERROR(CheckAppend(keys.DistinctKey(distinct), more[distinct], keys.FirstPosition(distinct)));
       size.bytes += more[distinct];
     }
+    Status fits;
+    VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
+      if (fits.ok()) fits = CheckAppend(key, more[distinct], keys.FirstPosition(distinct));
+    });
+    SFKV_RETURN_IF_ERROR(fits);
     return Write(size, offset, [&] {
-      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-        tables_.Extend(keys.DistinctKey(distinct), more[distinct], [&](char* at) {
+      VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
+        tables_.Extend(key, more[distinct], [&](char* at) {
           keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
         });
-      }
+      });
       return Status::OK();
     });
   }
@@ -227,17 +231,14 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     for (size_t bytes : list_bytes) size.bytes += bytes;
     return Write(size, offset, [&] {
       ByteBuffer list;
-      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
         const int64_t i = keys.LastPosition(distinct);
         const size_t bytes = list_bytes[static_cast<size_t>(i)];
-        if (bytes == 0) {
-          tables_.Erase(keys.DistinctKey(distinct));
-          continue;
-        }
+        if (bytes == 0) return tables_.Erase(key);
         list.Clear();
         EncodeList(codec, lists, elements, i, list.Extend(bytes));
-        tables_.Put(keys.DistinctKey(distinct), {list.data(), bytes});
-      }
+        tables_.Put(key, {list.data(), bytes});
+      });
       return Status::OK();
     });
   }
@@ -307,7 +308,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     return FinishValues(codec, &builders, count, &present, out);
   }
   Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
-    RowSet user_keys, values;
+    RowList user_keys, values;
     std::vector<size_t> firsts(1, 0);
     const MemoryTable* table = tables_.TableOf(keys);
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
@@ -413,6 +414,18 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       SFKV_RETURN_IF_ERROR(on_chunk(rows, begin, count));
     }
     return Status::OK();
+  }
+
+  // Calls visit(number, key) for the distinct keys of a batch, some at a time, so that what a write touches is brought into the cache.
+  template <typename Visit>
+  void VisitDistinct(const KeyBatch& batch, Visit&& visit) const {
+    std::string_view keys[kChunk];
+    for (size_t begin = 0; begin < batch.distinct_count(); begin += kChunk) {
+      const size_t count = std::min(kChunk, batch.distinct_count() - begin);
+      for (size_t i = 0; i < count; ++i) keys[i] = batch.DistinctKey(begin + i);
+      tables_.PrefetchMany(keys, count);
+      for (size_t i = 0; i < count; ++i) visit(begin + i, keys[i]);
+    }
   }
 
   static WriteSize SizeOf(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent) {

@@ -103,17 +103,22 @@ class MemoryTableOf : public MemoryTable {
 
   void FindMany(const std::string_view* keys, size_t count, std::string_view* rows) const override {
     if constexpr (Rows::kOrdered) {
-      for (size_t i = 0; i < count; ++i) rows[i] = Find(keys[i]);
+      size_t leaves[kMostAtOnce];
+      PrefetchLeaves(keys, count, leaves);
+      for (size_t i = 0; i < count; ++i) rows[i] = ValueOf(RowsOf(keys[i]).FindIn(context_, leaves[i], RowOf(keys[i])));
     } else {
       uint64_t hashes[kMostAtOnce];
-      PrefetchRows(keys, count, hashes);
+      PrefetchRows</*kWrite=*/false>(keys, count, hashes);
       for (size_t i = 0; i < count; ++i) rows[i] = ValueOf(RowsOf(keys[i]).FindHashed(context_, RowOf(keys[i]), hashes[i]));
     }
   }
   void PrefetchMany(const std::string_view* keys, size_t count) const override {
-    if constexpr (!Rows::kOrdered) {
+    if constexpr (Rows::kOrdered) {
+      size_t leaves[kMostAtOnce];
+      PrefetchLeaves(keys, count, leaves);
+    } else {
       uint64_t hashes[kMostAtOnce];
-      PrefetchRows(keys, count, hashes);
+      PrefetchRows</*kWrite=*/true>(keys, count, hashes);
     }
   }
 
@@ -176,13 +181,27 @@ class MemoryTableOf : public MemoryTable {
   const Rows& RowsOf(std::string_view key) const { return At(GroupOf(key)); }
   std::string_view ValueOf(const char* slot) const { return slot == nullptr ? std::string_view() : context_.form.Value(slot); }
 
+  template <bool kWrite>
   void PrefetchRows(const std::string_view* keys, size_t count, uint64_t* hashes) const {
     for (size_t i = 0; i < count; ++i) {
       hashes[i] = context_.hash(RowOf(keys[i]));
-      RowsOf(keys[i]).Prefetch(context_, hashes[i]);
+      if constexpr (kWrite) {
+        RowsOf(keys[i]).PrefetchWrite(context_, hashes[i]);
+      } else {
+        RowsOf(keys[i]).Prefetch(context_, hashes[i]);
+      }
     }
     if (!context_.form.has_cells()) return;
     for (size_t i = 0; i < count; ++i) RowsOf(keys[i]).PrefetchCell(context_, hashes[i]);
+  }
+
+  // First the heads of the leaves, then the slots where the keys probably are.
+  void PrefetchLeaves(const std::string_view* keys, size_t count, size_t* leaves) const {
+    for (size_t i = 0; i < count; ++i) {
+      leaves[i] = RowsOf(keys[i]).LeafOf(context_, RowOf(keys[i]));
+      RowsOf(keys[i]).PrefetchLeaf(leaves[i]);
+    }
+    for (size_t i = 0; i < count; ++i) RowsOf(keys[i]).PrefetchSlot(context_, leaves[i], RowOf(keys[i]));
   }
 
   typename Rows::Context context_;

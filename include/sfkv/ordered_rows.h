@@ -65,7 +65,7 @@ class OrderedRows {
   Position LowerBound(const Context& c, std::string_view key) const {
     if (leaves_.empty()) return {0, 0};
     const size_t leaf = LeafOf(c, key);
-    const size_t slot = SlotOf(c, leaves_[leaf], key);
+    const size_t slot = SlotOf(c, leaf, key);
     return slot < leaves_[leaf]->count ? Position{leaf, slot} : Position{leaf + 1, 0};
   }
   bool AtEnd(Position at) const { return at.leaf == leaves_.size(); }
@@ -75,11 +75,40 @@ class OrderedRows {
     *at = {at->leaf + 1, 0};
   }
 
-  char* Find(const Context& c, std::string_view key) const {
+  char* Find(const Context& c, std::string_view key) const { return FindIn(c, LeafOf(c, key), key); }
+
+  // Finds several keys, and brings what is needed of them into the cache meanwhile: LeafOf() and PrefetchLeaf() of all, PrefetchSlot()
+  // of all, FindIn(). Inlined, because GCC takes a function that only fetches for one without effect.
+  char* FindIn(const Context& c, size_t at, std::string_view key) const {
     if (leaves_.empty()) return nullptr;
-    Leaf* leaf = leaves_[LeafOf(c, key)];
-    const size_t slot = SlotOf(c, leaf, key);
+    Leaf* leaf = leaves_[at];
+    const size_t slot = SlotOf(c, at, key);
     return slot < leaf->count && c.form.HasKey(leaf->slot(slot, c.form.bytes()), key) ? leaf->slot(slot, c.form.bytes()) : nullptr;
+  }
+  __attribute__((always_inline)) void PrefetchLeaf(size_t at) const {
+    if (!leaves_.empty()) __builtin_prefetch(leaves_[at]);
+  }
+  __attribute__((always_inline)) void PrefetchSlot(const Context& c, size_t at, std::string_view key) const {
+    if (leaves_.empty()) return;
+    const char* slot = leaves_[at]->slot(Guess(at, FirstBytes(key)), c.form.bytes());
+    __builtin_prefetch(slot - 64);
+    __builtin_prefetch(slot);
+    __builtin_prefetch(slot + 64);
+  }
+  // The last leaf whose first key is not greater than "key", or the first leaf.
+  size_t LeafOf(const Context& c, std::string_view key) const {
+    const uint64_t first = FirstBytes(key);
+    size_t from = 0, to = leaves_.size();  // the first leaf whose first key is greater
+    while (from < to) {
+      const size_t middle = (from + to) / 2;
+      const bool is_greater = firsts_[middle] != first ? firsts_[middle] > first : c.form.Key(leaves_[middle]->slot(0, c.form.bytes())) > key;
+      if (is_greater) {
+        to = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    return from == 0 ? 0 : from - 1;
   }
 
   // Makes a row of a key, or gives the one that is there another value, and returns where that is to be written: the first "kept"
@@ -88,7 +117,7 @@ class OrderedRows {
     size_t at = 0, slot = 0;
     if (!leaves_.empty()) {
       at = LeafOf(c, key);
-      slot = SlotOf(c, leaves_[at], key);
+      slot = SlotOf(c, at, key);
       if (slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) {
         Leaf* leaf = Own(c, at);
         return c.form.Resize(c.heap, leaf->slot(slot, c.form.bytes()), value_bytes, kept);
@@ -117,7 +146,7 @@ class OrderedRows {
   bool Erase(Context& c, std::string_view key) {
     if (leaves_.empty()) return false;
     const size_t at = LeafOf(c, key);
-    const size_t slot = SlotOf(c, leaves_[at], key);
+    const size_t slot = SlotOf(c, at, key);
     if (slot == leaves_[at]->count || !c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) return false;
     EraseSlots(c, at, slot, slot + 1);
     Tidy(c, at, at + 1);
@@ -128,7 +157,7 @@ class OrderedRows {
   void Trim(Context& c, std::string_view key) {
     if (leaves_.empty()) return;
     const size_t at = LeafOf(c, key);
-    const size_t room = std::max(kLeastSlots, (leaves_[at]->count + 7) & ~size_t{7});
+    const size_t room = std::max<size_t>(kLeastSlots, (leaves_[at]->count + size_t{7}) & ~size_t{7});
     if (room < leaves_[at]->room) Remake(c, at, room);
     const size_t slot = SlotOf(c, leaves_[at], key);
     const bool found = slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key);
@@ -157,34 +186,47 @@ class OrderedRows {
   // Whether the key of a slot is less than "key", whose first bytes are "first".
   static bool IsLess(const Context& c, const char* slot, uint64_t first, std::string_view key) {
     const uint64_t other = c.form.First(slot);
-    return other != first ? other < first : c.form.Key(slot) < key;
+    return other != first ? other < first : c.form.RestIsLess(slot, key);
   }
 
-  // The last leaf whose first key is not greater than "key", or the first leaf. REQUIRES: there is one.
-  size_t LeafOf(const Context& c, std::string_view key) const {
+  // Where in its leaf a key probably is, if keys are spread evenly between the leaf's first and that of the next. In the last leaf,
+  // where rows that come in order go, the last slot. REQUIRES: the leaf holds a row.
+  size_t Guess(size_t at, uint64_t first) const {
+    const size_t last = leaves_[at]->count - size_t{1};
+    if (at + 1 == leaves_.size()) return last;
+    if (first <= firsts_[at]) return 0;
+    const double share = static_cast<double>(first - firsts_[at]) / static_cast<double>(firsts_[at + 1] - firsts_[at]);
+    return std::min(last, static_cast<size_t>(share * static_cast<double>(last + 1)));
+  }
+
+  // The first slot of leaf "at" that is not less than "key": looked for around where it probably is, ever further away.
+  size_t SlotOf(const Context& c, size_t at, std::string_view key) const {
+    Leaf* leaf = leaves_[at];
     const uint64_t first = FirstBytes(key);
-    size_t from = 0, to = leaves_.size();  // the first leaf whose first key is greater
-    while (from < to) {
-      const size_t middle = (from + to) / 2;
-      const bool is_greater = firsts_[middle] != first ? firsts_[middle] > first : c.form.Key(leaves_[middle]->slot(0, c.form.bytes())) > key;
-      if (is_greater) {
-        to = middle;
-      } else {
-        from = middle + 1;
+    const auto is_less = [&](size_t slot) { return IsLess(c, leaf->slot(slot, c.form.bytes()), first, key); };
+    const size_t guess = Guess(at, first);
+    size_t from = 0, to = leaf->count;
+    if (is_less(guess)) {
+      from = guess + 1;
+      for (size_t step = 1; guess + step < to; step *= 2) {
+        if (!is_less(guess + step)) {
+          to = guess + step;
+        } else {
+          from = guess + step + 1;
+        }
+      }
+    } else if (to = guess; at + 1 < leaves_.size()) {
+      for (size_t step = 1; from + step <= guess; step *= 2) {
+        if (is_less(guess - step)) {
+          from = guess - step + 1;
+        } else {
+          to = guess - step;
+        }
       }
     }
-    return from == 0 ? 0 : from - 1;
-  }
-
-  // The first slot of a leaf that is not less than "key".
-  static size_t SlotOf(const Context& c, Leaf* leaf, std::string_view key) {
-    const uint64_t first = FirstBytes(key);
-    // Rows that come in order go behind the last.
-    if (leaf->count != 0 && IsLess(c, leaf->slot(leaf->count - 1, c.form.bytes()), first, key)) return leaf->count;
-    size_t from = 0, to = leaf->count;
     while (from < to) {
       const size_t middle = (from + to) / 2;
-      if (IsLess(c, leaf->slot(middle, c.form.bytes()), first, key)) {
+      if (is_less(middle)) {
         from = middle + 1;
       } else {
         to = middle;
@@ -200,7 +242,7 @@ class OrderedRows {
     leaf->room = static_cast<uint32_t>(room);
     return leaf;
   }
-  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, Leaf::BytesFor(leaf->room, c.form.bytes()), leaf->born); }
+  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, leaf->born); }
 
   void AddLeaf(Context& c, size_t at, Leaf* leaf) {
     MakeDirectoryRoom(c);

@@ -3,7 +3,7 @@
 //   slot   := [key] [value], where all have one length
 //           | [key] [bytes of the value u8] [value, in as much room as the longest takes]
 //           | [the key's first eight bytes, as a number, in ordered tables] [pointer to a cell]
-//   cell   := header · key · value, with room for it to grow
+//   cell   := header · key · value, with as much room to grow as malloc has left
 //
 // Keys are rows without their header: the table and the key group are known by where they lie. Cells and pages belong to a
 // RowHeap and carry the epoch in which they were made (row_heap.h): what a view sees is copied before it is changed.
@@ -29,27 +29,30 @@ inline uint64_t FirstBytes(std::string_view key) {
 
 // A row behind a pointer.
 struct Cell {
-  uint64_t born : 48;  // 280 million million views may begin before it wraps
-  uint64_t key_bytes : 16;
+  uint32_t born_low;   // 280 million million views may begin before it wraps
+  uint16_t born_high;
+  uint16_t key_bytes;
   uint32_t value_bytes;
-  uint32_t room;  // for the value
 
+  uint64_t born() const { return (uint64_t{born_high} << 32) | born_low; }
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
   std::string_view key() { return {bytes(), key_bytes}; }
   std::string_view value() { return {bytes() + key_bytes, value_bytes}; }
-  size_t size() const { return sizeof(Cell) + key_bytes + room; }
+  // For the value.
+  size_t room() { return RowHeap::RoomOf(this) - sizeof(Cell) - key_bytes; }
 
   static Cell* Make(RowHeap* heap, std::string_view key, size_t value_bytes, size_t room) {
     auto* cell = static_cast<Cell*>(heap->Allocate(sizeof(Cell) + key.size() + room));
-    cell->born = heap->epoch();
-    cell->key_bytes = key.size();
+    cell->born_low = static_cast<uint32_t>(heap->epoch());
+    cell->born_high = static_cast<uint16_t>(heap->epoch() >> 32);
+    cell->key_bytes = static_cast<uint16_t>(key.size());
     cell->value_bytes = static_cast<uint32_t>(value_bytes);
-    cell->room = static_cast<uint32_t>(room);
     if (!key.empty()) std::memcpy(cell->bytes(), key.data(), key.size());
     return cell;
   }
-  void Free(RowHeap* heap) { heap->Free(this, size(), born); }
+  void Free(RowHeap* heap) { heap->Free(this, born()); }
 };
+static_assert(sizeof(Cell) == 12, "a cell's header is as small as it can be: there are as many as rows");
 static_assert(kMaxKeyRowBytes < (1u << 16) && kMaxValueBytes < (size_t{1} << 32), "a cell's header holds every size");
 
 class SlotForm {
@@ -90,7 +93,13 @@ class SlotForm {
     if (has_cells_) return CellOf(slot)->key() == key;
     if (key.size() != key_bytes_) return false;  // one from a file, that was not looked at yet
     if (key_bytes_ == 8) return LoadAs<uint64_t>(slot) == LoadAs<uint64_t>(key.data());
+    if (key_bytes_ == 16) return LoadAs<uint64_t>(slot) == LoadAs<uint64_t>(key.data()) && LoadAs<uint64_t>(slot + 8) == LoadAs<uint64_t>(key.data() + 8);
     return std::memcmp(slot, key.data(), key_bytes_) == 0;
+  }
+  // Whether the key of a slot is less than one with the same first bytes.
+  bool RestIsLess(const char* slot, std::string_view key) const {
+    if (!has_cells_ && key_bytes_ == 16 && key.size() == 16) return ByteSwap(LoadAs<uint64_t>(slot + 8)) < ByteSwap(LoadAs<uint64_t>(key.data() + 8));
+    return Key(slot) < key;
   }
   // The key's first bytes. REQUIRES: of an ordered table.
   uint64_t First(const char* slot) const { return has_cells_ ? LoadAs<uint64_t>(slot) : FirstBytes({slot, key_bytes_}); }
@@ -118,13 +127,14 @@ class SlotForm {
     }
     Cell* cell = CellOf(slot);
     // A value that grows is given room to go on; one that shrinks to a fraction gives its memory back.
-    const bool fits = value_bytes <= cell->room && value_bytes + 64 >= cell->room / 4;
-    if (fits && !heap->IsSeen(cell->born)) {
+    const size_t old_room = cell->room();
+    const bool fits = value_bytes <= old_room && value_bytes + 64 >= old_room / 4;
+    if (fits && !heap->IsSeen(cell->born())) {
       cell->value_bytes = static_cast<uint32_t>(value_bytes);
       return cell->bytes() + cell->key_bytes;
     }
-    const size_t left = heap->left_bytes() + cell->room;  // for the room of the new cell, when the old one has gone
-    const size_t more = kept == 0 || value_bytes <= cell->room || left <= value_bytes ? 0 : std::min(value_bytes / 2, left - value_bytes);
+    const size_t left = heap->left_bytes() + old_room;  // for the room of the new cell, when the old one has gone
+    const size_t more = kept == 0 || value_bytes <= old_room || left <= value_bytes ? 0 : std::min(value_bytes / 2, left - value_bytes);
     const size_t room = value_bytes + more;
     Cell* grown = Cell::Make(heap, cell->key(), value_bytes, room);
     if (kept != 0) std::memcpy(grown->bytes() + grown->key_bytes, cell->value().data(), kept);
@@ -135,7 +145,7 @@ class SlotForm {
 
   // Takes the room from a row with which it could grow.
   void Trim(RowHeap* heap, char* slot) const {
-    if (!has_cells_ || CellOf(slot)->room == CellOf(slot)->value_bytes) return;
+    if (!has_cells_ || CellOf(slot)->room() == CellOf(slot)->value_bytes) return;
     Cell* cell = CellOf(slot);
     Cell* made = Cell::Make(heap, cell->key(), cell->value_bytes, cell->value_bytes);
     std::memcpy(made->bytes() + made->key_bytes, cell->value().data(), cell->value_bytes);
