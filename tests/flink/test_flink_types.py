@@ -101,7 +101,7 @@ def test_all_names_of_types_are_tried():
         (Types.LIST(int), [1, "x"]),
         (Types.MAP(str, int), [("a", 1)]),
         (Types.MAP(str, int), {1: 1}),
-        (Types.PICKLED_BYTE_ARRAY(), object()),
+        (Types.PICKLED_BYTE_ARRAY(), len),
         (Types.SQL_TIMESTAMP(), dt.datetime(2026, 1, 1, tzinfo=UTC)),
         (Types.INSTANT(), dt.datetime(2026, 1, 1)),
     ],
