@@ -60,6 +60,7 @@ class SlotForm {
   static constexpr size_t kMostKeyBytes = 48;
   static constexpr size_t kMostValueBytes = 80;
   static constexpr size_t kMostBytes = kMostKeyBytes + 1 + kMostValueBytes;
+  static constexpr size_t kRoundedToPages = size_t{64} << 10;  // malloc may, from here on
 
   SlotForm() = default;
   // "key_bytes" and "value_bytes": of all keys, and of the longest value; "value_is_fixed" if no value is shorter.
@@ -133,8 +134,10 @@ class SlotForm {
       cell->value_bytes = static_cast<uint32_t>(value_bytes);
       return cell->bytes() + cell->key_bytes;
     }
-    const size_t left = heap->left_bytes() + old_room;  // for the room of the new cell, when the old one has gone
-    const size_t more = kept == 0 || value_bytes <= old_room || left <= value_bytes ? 0 : std::min(value_bytes / 2, left - value_bytes);
+    // No more than the limit leaves when the old cell has gone, and malloc has rounded the new one's size.
+    const size_t rounded = value_bytes + (value_bytes < kRoundedToPages ? 64 : 8192);
+    const size_t left = heap->left_bytes() + old_room;
+    const size_t more = kept == 0 || value_bytes <= old_room || left <= rounded ? 0 : std::min(value_bytes / 2, left - rounded);
     const size_t room = value_bytes + more;
     Cell* grown = Cell::Make(heap, cell->key(), value_bytes, room);
     if (kept != 0) std::memcpy(grown->bytes() + grown->key_bytes, cell->value().data(), kept);
