@@ -31,7 +31,10 @@ COMPILE_FLAGS = [
     "-fvisibility=hidden",
     "-fno-gnu-unique",
 ]
-MODULES = ("_status", "_cells", "_rows", "_store", "_core", "_memory", "_table", "_bundle", "_scan", "_list", "_map", "_batch")
+MODULES = (
+    "_status", "_cells", "_rows", "_store", "_core", "_memory", "_table", "_bundle", "_scan", "_list", "_map", "_fold",
+    "_batch",
+)  # fmt: skip
 WITH_ENGINE = ("sfkv._core", "benchmarks._floor", "tests.fault._failing")
 
 
@@ -137,7 +140,7 @@ class BuildExt(build_ext):
 ENGINE = engine_settings()
 
 setup(
-    packages=["sfkv", "sfkv.state", "sfkv.backend", "sfkv.checkpoint", "sfkv.config"],
+    packages=["sfkv", "sfkv.state", "sfkv.backend", "sfkv.checkpoint", "sfkv.config", "sfkv.flink"],
     package_data={"sfkv": ["*.pyi", "*.pxd", "py.typed"]},
     ext_modules=cythonize(extensions(ENGINE), build_dir="build/cython", compiler_directives={"embedsignature": True}),
     cmdclass={"build_ext": BuildExt},

@@ -76,7 +76,8 @@ cdef class Floor:
     def prepare(self, str kind, const int64_t[::1] keys, const int64_t[::1] user_keys, const int64_t[::1] values, size_t batch,
                 list records=None):
         """The rows that the calls below work on: columns of keys, user keys (moments of tables; else None) and values."""
-        kinds = {"value": CTableKind.kValue, "record": CTableKind.kValue, "table": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
+        kinds = {"value": CTableKind.kValue, "record": CTableKind.kValue, "table": CTableKind.kValue, "reducing": CTableKind.kValue,
+                 "aggregating": CTableKind.kValue, "list": CTableKind.kList, "map": CTableKind.kMap}
         cdef const int64_t* first_user_key = NULL
         cdef vector[string] rows = records or []
         if user_keys is not None:

@@ -15,6 +15,7 @@ CHECKED_ROWS = 1000
 
 # What reads back what an operation wrote.
 READ_BACK = {"value": "value_get_many", "record": "record_get_many", "map": "map_get", "list": "list_get_many"}
+READ_BACK |= {kind: f"{kind}_get_many" for kind in ("reducing", "aggregating")}
 
 
 def check(system: Any, workload: Workload) -> None:
@@ -81,6 +82,8 @@ def expected(workload: Workload, rows: Rows) -> list[Any]:
             answers.append(dict(enumerate(values)))
         elif workload.operation.kind == "list":
             answers.append(values)
+        elif workload.operation.kind == "aggregating":
+            answers.append(float(values[0]) if values else None)
         else:
             answers.append(values[0] if values else None)
     return answers
@@ -91,9 +94,12 @@ def expected_after(workload: Workload, rows: Rows) -> list[Any]:
     operation = workload.operation
     if operation.name == "value_bundle":
         return [int(stored_of(workload, key).values[0]) + 1 for key in rows.keys.tolist()]
-    if operation.kind != "list":
+    if operation.kind != "list" and not operation.adds:
         return rows.values.tolist()
     lists = {key: stored_of(workload, key).values.tolist() for key in rows.keys.tolist()}
     for key, value in zip(rows.keys.tolist(), rows.values.tolist(), strict=True):
         lists[key].append(value)
-    return [lists[key] for key in rows.keys.tolist()]
+    answers = [lists[key] for key in rows.keys.tolist()]
+    if operation.kind == "list":
+        return answers
+    return [sum(values) / len(values) if operation.kind == "aggregating" else sum(values) for values in answers]

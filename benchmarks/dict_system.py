@@ -33,6 +33,28 @@ class DictSystem:
         for key in set(keys):
             rows[key] += 1
 
+    def value_rmw(self, key: int, value: int) -> None:
+        self.rows[key] = self.rows.get(key, 0) + value
+
+    def value_rmw_many(self, keys: list[int], values: list[int]) -> None:
+        rows = self.rows
+        for key, value in zip(keys, values, strict=True):
+            rows[key] = rows.get(key, 0) + value
+
+    reducing_add = value_rmw
+    reducing_add_many = value_rmw_many
+    reducing_get_many = value_get_many
+
+    def aggregating_add_many(self, keys: list[int], values: list[int]) -> None:
+        rows = self.rows
+        for key, value in zip(keys, values, strict=True):
+            total, count = rows.get(key, (0, 0))
+            rows[key] = (total + value, count + 1)
+
+    def aggregating_get_many(self, keys: list[int]) -> list[float | None]:
+        found = map(self.rows.get, keys)
+        return [None if pair is None else pair[0] / pair[1] for pair in found]
+
     def map_get(self, key: int, user_key: int) -> int | None:
         entries = self.rows.get(key)
         return None if entries is None else entries.get(user_key)
@@ -105,7 +127,10 @@ class DictSystem:
                 keys = zip(rows.user_keys.tolist(), rows.keys.tolist(), strict=True)
                 self.rows.update(zip(keys, rows.values.tolist(), strict=True))
             return
-        write = getattr(self, {"map": "map_put_many", "list": "list_add_many"}.get(kind, "value_put_many"))
+        write = getattr(
+            self,
+            {"map": "map_put_many", "list": "list_add_many", "aggregating": "aggregating_add_many"}.get(kind, "value_put_many"),
+        )
         for rows in workload.stored():
             keys, values = rows.keys.tolist(), self.convert_values(rows.values)
             write(keys, rows.user_keys.tolist(), values) if kind == "map" else write(keys, values)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import flink_options
 import sfkv
@@ -82,6 +83,7 @@ class SfkvSystem:
         self.engine_options = engine_options(workload)
         self.batch_rows = workload.settings.batch
         self.watermark = workload.watermark if self.kind == "table" else 0
+        self.keys_repeat = workload.settings.draw == "zipf"
         self._open()
 
     def _open(self) -> None:
@@ -107,6 +109,8 @@ class SfkvSystem:
             state = self.keyed.value_state("v", int)
             calls = {"get": state.get, "put": state.put, "get_many": state.get_many, "put_many": state.put_many}
             self.value_bundle = self._bundle
+            self.value_rmw = self._rmw
+            self.value_rmw_many = self._rmw_many
         elif self.kind == "record":
             state = self.keyed.value_state("v", RECORD)
             calls = {"get_many": state.get_many, "put_many": state.put_many}
@@ -116,6 +120,12 @@ class SfkvSystem:
         elif self.kind == "table":
             state = self.keyed.table("v", {"moment": int, "key": int}, int, group_by="key")
             calls = {}
+        elif self.kind in ("reducing", "aggregating"):
+            if self.kind == "reducing":
+                state = self.keyed.reducing_state("v", int, "sum")
+            else:
+                state = self.keyed.aggregating_state("v", int, "mean")
+            calls = {"add": state.add, "add_many": state.add_many, "get_many": state.get_many}
         else:
             state = self.keyed.list_state("v", int)
             calls = {"get": state.get, "add": state.add, "get_many": state.get_many, "add_many": state.add_many}
@@ -127,6 +137,15 @@ class SfkvSystem:
         with self.state.bundle(keys) as rows:
             for key in rows:
                 rows[key] += 1
+
+    def _rmw(self, key: int, value: int) -> None:
+        self.state.put(key, self.state.get(key) + value)
+
+    def _rmw_many(self, keys: pa.Array, values: pa.Array) -> None:
+        if self.keys_repeat:
+            summed = pa.table({"key": keys, "value": values}).group_by("key").aggregate([("value", "sum")]).combine_chunks()
+            keys, values = summed["key"].chunk(0), summed["value_sum"].chunk(0)
+        self.state.put_many(keys, pc.add(self.state.get_many(keys), values))
 
     def table_scan(self, kept: list[tuple[int, ...]] | None = None) -> None:
         take(self.state.scan(batch_rows=self.batch_rows), kept)
@@ -156,7 +175,7 @@ class SfkvSystem:
             keys, values = pa.array(rows.keys), self.convert_values(rows.values)
             if self.kind == "map":
                 self.state.put_many(keys, pa.array(rows.user_keys), values)
-            elif self.kind == "list":
+            elif self.kind in ("list", "reducing", "aggregating"):
                 self.state.add_many(keys, values)
             else:
                 self.state.put_many(keys, values)
@@ -192,7 +211,11 @@ class FloorSystem:
 
     def _prepare(self, rows: Rows, batch: int, columns: tuple[str, ...]) -> None:
         user_keys = rows.user_keys if "user_keys" in columns else None
-        records = RECORDS.rows_of(pa.record_batch(record_columns(rows.values))) if self.kind == "record" else None
+        records = None
+        if self.kind == "record":
+            records = RECORDS.rows_of(pa.record_batch(record_columns(rows.values)))
+        elif self.kind in ("reducing", "aggregating"):
+            records = fold_rows(self.kind, rows.values)
         self.floor.prepare(self.kind, rows.keys, user_keys, rows.values, batch, records)
 
     def fill(self, workload: Workload) -> None:
@@ -217,9 +240,12 @@ class FloorSystem:
             self.floor.scan()
         elif name == "fire":
             self.floor.scan_below(self.watermark)
-        elif name == "bundle":
+        elif name in ("bundle", "rmw_many"):
             self.floor.get_many()
             self.floor.put_many()
+        elif name == "rmw":
+            self.floor.get()
+            self.floor.put()
         else:
             getattr(self.floor, name.replace("add", "merge"))()
 
@@ -248,6 +274,12 @@ class FloorSystem:
         self.floor = None
 
 
+def fold_rows(kind: str, values: np.ndarray) -> list[bytes]:
+    """The rows of sums, or means, of one value each (FORMAT.md section 4)."""
+    head, tail = (b"\x80\x00\x01\x04", b"") if kind == "reducing" else (b"\x80\x00\x05\x04", (1).to_bytes(8, "little"))
+    return [head + value.to_bytes(16, "little") + tail for value in values.tolist()]
+
+
 def sum_of_words(values: np.ndarray) -> int:
     """Of the rows of records, each taken as numbers of eight bytes; what is left at their ends is not counted."""
     rows = RECORDS.rows_of(pa.record_batch(record_columns(values)))
@@ -263,7 +295,8 @@ def sum_after(workload: Workload, rows: Rows) -> int:
     if operation.name == "map_items_many":
         return sum(stored.values.tolist()) + sum(stored.user_keys.tolist())
     if operation.writes:
-        return sum(rows.values.tolist()) + (sum(stored.values.tolist()) if operation.kind == "list" else 0)
+        adds = operation.kind in ("list", "reducing", "aggregating")
+        return sum(rows.values.tolist()) + (sum(stored.values.tolist()) if adds else 0)
     if operation.name == "map_get":
         asked = rows.user_keys[rows.keys % 2 == 0] + ENTRIES_PER_KEY * np.arange(len(stored) // ENTRIES_PER_KEY)
         return sum(stored.values[asked].tolist())

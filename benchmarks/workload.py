@@ -38,6 +38,11 @@ class Operation:
         return self.name.endswith(("many", "bundle", "scan", "fire"))
 
     @property
+    def adds(self) -> bool:
+        """Whether what it is called with is added to what is stored."""
+        return "rmw" in self.name or self.kind in ("reducing", "aggregating")
+
+    @property
     def whole(self) -> bool:
         """Whether a round is one call, without columns, that reads all rows or all that are due."""
         return not self.columns
@@ -51,6 +56,13 @@ OPERATIONS = {
         Operation("value_get_many", "value", ("keys",)),
         Operation("value_put_many", "value", ("keys", "values"), writes=True),
         Operation("value_bundle", "value", ("keys",), writes=True),
+        Operation("value_rmw", "value", ("keys", "values"), writes=True),
+        Operation("value_rmw_many", "value", ("keys", "values"), writes=True),
+        Operation("reducing_add", "reducing", ("keys", "values"), writes=True),
+        Operation("reducing_add_many", "reducing", ("keys", "values"), writes=True),
+        Operation("reducing_get_many", "reducing", ("keys",)),
+        Operation("aggregating_add_many", "aggregating", ("keys", "values"), writes=True),
+        Operation("aggregating_get_many", "aggregating", ("keys",)),
         Operation("record_get_many", "record", ("keys",)),
         Operation("record_put_many", "record", ("keys", "values"), writes=True),
         Operation("map_get", "map", ("keys", "user_keys")),
@@ -170,7 +182,8 @@ class Workload:
         count = min(limit, MANY_ROWS if self.batch >= SMALL_BATCH else SINGLE_ROWS)
         if not by_entry:
             keys = draw_keys(self.settings, limit, count)
-            return Rows(keys, np.zeros_like(keys), scramble(keys + (1 << 40)))
+            values = scramble(keys + (1 << 40))
+            return Rows(keys, np.zeros_like(keys), values >> 16 if self.operation.adds else values)  # sums stay in an int64
         numbers = draw_keys(self.settings, limit, count)  # of entries, doubled
         missing = numbers & 1
         numbers = numbers >> 1

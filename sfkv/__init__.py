@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from sfkv.backend.slot import Slot
     from sfkv.checkpoint.local import list_snapshots
     from sfkv.checkpoint.manifest import Snapshot, SnapshotFile
+    from sfkv.state.aggregating import AggregatingState
     from sfkv.state.list import ListState
     from sfkv.state.map import MapState, MapView
+    from sfkv.state.reducing import ReducingState
     from sfkv.state.scan import Scan
     from sfkv.state.table import Table
     from sfkv.state.value import ValueState
@@ -81,8 +83,10 @@ _HOMES = {
     "sfkv.backend.slot": ("Slot",),
     "sfkv.checkpoint.local": ("list_snapshots",),
     "sfkv.checkpoint.manifest": ("Snapshot", "SnapshotFile"),
+    "sfkv.state.aggregating": ("AggregatingState",),
     "sfkv.state.list": ("ListState",),
     "sfkv.state.map": ("MapState", "MapView"),
+    "sfkv.state.reducing": ("ReducingState",),
     "sfkv.state.scan": ("Scan",),
     "sfkv.state.table": ("Table",),
     "sfkv.state.value": ("ValueState",),

@@ -28,6 +28,7 @@ def commit(Store store not None):
     with nogil:
         status = rows.CommitBatch()
         call.Leave()
+    store.settle()
     check(status, store.context, "batch")
 
 
@@ -36,6 +37,8 @@ def drop(Store store not None):
     cdef CCall call
     store.enter(&call, store.context, "batch")
     store.rows().DropBatch()
+    call.Leave()
+    store.settle()
 
 
 def refuse(Store store not None, str operation not None):
@@ -61,6 +64,7 @@ def write_rows(Store store not None, dict new not None, str operation not None, 
     with nogil:
         status = rows.WriteRowsThrough(&batch) if through else rows.WriteRows(&batch)
         call.Leave()
+    store.settle()
     check(status, store.context, operation)
 
 
@@ -73,4 +77,5 @@ def drop_table(Store store not None, int table):
     with nogil:
         status = rows.DropTable(<uint8_t>table, store.range)
         call.Leave()
+    store.settle()
     check(status, store.context, "drop_state")

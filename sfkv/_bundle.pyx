@@ -27,12 +27,14 @@ cdef class BundleRows:
     cdef list keys               # the distinct keys, in the order in which they first appear in the batch
     cdef list originals          # the values that were read for them; None where these can be changed in place
     cdef vector[size_t] places   # where each of them is in the batch, and its row in `stored`
+    cdef dict live_rows          # by place, the bytes of live objects as they were read; None where values are no such
 
     def __cinit__(self, Table table not None, keys):
         self.table = table
         self.rows = {}
         self.keys = []
         self.originals = []
+        self.live_rows = {} if table.values.is_live else None
         if table.sorts or not table.keys.is_equal_in_python:
             table.read_sorted_keys(keys, &self.batch, "bundle")
             table.read_rows(self.batch, &self.stored, "bundle")
@@ -49,7 +51,19 @@ cdef class BundleRows:
         return self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
 
     cdef object decode_value(self, size_t place):
-        return self.table.values.decode(self.stored.Get(place)) if self.stored.Has(place) else None
+        """What is stored. A live object is copied, as what is done to it in a block that fails must not be seen."""
+        if not self.stored.Has(place):
+            return None
+        cdef string_view row = self.stored.Get(place)
+        if self.live_rows is None:
+            return self.table.values.decode(row)
+        serializer = self.table.values.schema.serializer
+        self.live_rows[place] = serializer.dumped(row.data()[:row.size()])
+        return serializer.load(self.live_rows[place])
+
+    cdef bint is_as_it_was(self, size_t place, object value):
+        """Whether a live object is what was read."""
+        return place in self.live_rows and self.table.values.schema.serializer.dump(value) == self.live_rows[place]
 
     cdef int decode_sorted(self) except -1:
         """Fills the dict from the sorted batch: what the rows say are different keys."""
@@ -115,6 +129,8 @@ cdef class BundleRows:
             if value is None or value is self:
                 if self.stored.Has(place):
                     pieces.back().Delete(self.key_at(place))
+                continue
+            if self.live_rows is not None and self.is_as_it_was(place, value):
                 continue
             row.Clear()
             self.table.values.encode(value, &row, context, "bundle")

@@ -23,7 +23,7 @@ from sfkv._engine cimport (
 )
 from sfkv._rows cimport CByteBuffer, string_view, view
 from sfkv._status cimport CStatus, Context, check
-from sfkv._store cimport CCall, Store
+from sfkv._store cimport CCall, ShareForkCount, Store, fork_count
 from sfkv._tables cimport CRows
 
 cdef extern from "sfkv/snapshot.h":
@@ -40,6 +40,9 @@ cdef extern from *:
     const char* SFKV_ENGINE
     const char* SFKV_ENGINE_FLAGS
     const char* SFKV_COMPILER
+
+
+ShareForkCount(fork_count())
 
 
 def build_info():

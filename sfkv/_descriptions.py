@@ -41,16 +41,20 @@ class Value(msgspec.Struct):
 
 class Table(msgspec.Struct):
     name: str
-    kind: Literal["value", "list", "map", "table", "payloads"]
+    kind: Literal["value", "list", "map", "table", "reducing", "aggregating", "payloads"]
     value: Value
     ttl: Any
     user_key: Key | msgspec.UnsetType = msgspec.UNSET
     key: Key | msgspec.UnsetType = msgspec.UNSET
+    aggregate: str | msgspec.UnsetType | None = msgspec.UNSET  # of folds: a built-in, or null for what Python does
+    accumulator: Value | msgspec.UnsetType = msgspec.UNSET
     dropping: bool | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if self.kind == "table" and self.key is msgspec.UNSET:
             raise ValueError(f"the table {self.name!r} does not tell its key")
+        if (self.kind in ("reducing", "aggregating")) == (self.aggregate is msgspec.UNSET):
+            raise ValueError(f"the state {self.name!r} is a {self.kind}, and tells its fold if it is one")
 
 
 class Operator(msgspec.Struct):

@@ -154,3 +154,13 @@ class FormatError(Error):
     """Another format version, max parallelism or serializer; or a directory that is not sfkv's."""
 
     code = "format"
+
+
+def of_system(error: OSError, operation: str, path: str) -> StorageError:
+    """What a failed call of the operating system is raised as."""
+    if isinstance(error, StorageError):
+        return error
+    full = error.errno in (_errno.ENOSPC, _errno.EDQUOT, _errno.EFBIG)
+    failure = (DiskFullError if full else StorageError)(f"IO error: {error}", operation=operation, path=path)
+    failure.errno = error.errno
+    return failure

@@ -103,6 +103,7 @@ cdef class ListTable:
             status = rows.Append(
                 &self.guard, string_view(encoded.data(), encoded.size()), string_view(elements.data(), elements.size()))
             call.Leave()
+        self.table.store.settle()
         check(status, self.table.context, operation)
 
     def update(self, key, values):
@@ -149,6 +150,7 @@ cdef class ListTable:
         with nogil:
             status = rows.AddToLists(&self.guard, batch, self.table.values.codec, columns.views, row)
             call.Leave()
+        self.table.store.settle()
         check(status, self.table.context, "add_many", "value")
 
     cdef int refuse_null(self, Columns columns, str operation) except -1:
@@ -174,6 +176,7 @@ cdef class ListTable:
         with nogil:
             status = rows.UpdateLists(batch, self.table.values.codec, columns.views[0], row)
             call.Leave()
+        self.table.store.settle()
         check(status, self.table.context, "update_many", "value")
 
     cdef object dump(self, object lists):

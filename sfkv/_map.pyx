@@ -111,6 +111,7 @@ cdef class MapTable:
         with nogil:
             status = rows.ClearMap(string_view(encoded.data(), encoded.size()))
             call.Leave()
+        self.table.store.settle()
         check(status, self.table.context, "clear")
 
     def entries(self, key, bint with_values=True):
@@ -170,6 +171,7 @@ cdef class MapTable:
         with nogil:
             status = rows.PutEntries(batch, self.table.values.codec, columns.views, columns.rows, row)
             call.Leave()
+        self.table.store.settle()
         check(status, self.table.context, "put_many", "value")
 
     def delete_many(self, keys, user_keys, bytes offset=None):
@@ -207,6 +209,7 @@ cdef class MapTable:
         with nogil:
             status = rows.ClearMaps(batch, row)
             call.Leave()
+        self.table.store.settle()
         check(status, self.table.context, "clear_many")
 
 

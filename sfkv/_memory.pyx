@@ -1,20 +1,36 @@
 # cython: language_level=3
 # distutils: language = c++
-"""The store in memory, and what it was at one moment."""
+"""The store in memory, what it was at one moment, and the live objects that its rows hold.
+
+Rows hold objects by number. Where a serializer would make bytes of an object, LiveObjects gives it a number, and settle() counts,
+after each write, which rows hold it (memory_objects.h). Files hold the serializers' bytes: blocks are translated on their way.
+"""
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
+from libcpp.vector cimport vector
+
+from copy import deepcopy
+from threading import get_ident
 
 from sfkv import _errors
-from sfkv._rows cimport CByteBuffer, KeyGroupRange
+from sfkv._rows cimport CByteBuffer, KeyGroupRange, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
-from sfkv._store cimport CCall, CLifetime, Store
-from sfkv._tables cimport CRows
+from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
+from sfkv._tables cimport AppendVarint, CRows, TakeVarint
 
+from sfkv._table import LIST, MAP
+
+ShareForkCount(fork_count())
+
+ENTRY, NONE_ENTRY = b"\0", b"\1"
+# The key group that the store's own rows are under.
+RESERVED_GROUP = 0xFFFF
 
 cdef extern from "<malloc.h>" nogil:
     int malloc_trim(size_t kept)
@@ -24,10 +40,17 @@ cdef extern from "sfkv/memory_snapshot.h" namespace "sfkv" nogil:
     cdef cppclass CRowHeap "sfkv::RowHeap":
         size_t used_bytes()
         size_t kept_bytes()
+        uint64_t epoch()
+        cbool IsSeen(uint64_t born)
+
+    cdef cppclass CObjectNotes "sfkv::ObjectNotes":
+        vector[uint64_t] TakeAdopted() except +
+        vector[uint64_t] TakeReleased() except +
 
     cdef cppclass CMemoryTables "sfkv::MemoryTables":
         void Own(KeyGroupRange range)
         CRowHeap* heap()
+        CObjectNotes* objects()
 
     cdef cppclass CMemoryStore "sfkv::MemoryStore"(CRows):
         CMemoryStore(size_t limit_bytes) except +
@@ -56,9 +79,186 @@ def live_objects():
 
 
 @cython.final
+cdef class Stored:
+    """An object as its serializer's bytes, until it is asked for."""
+    cdef bytes row
+
+    def __cinit__(self, bytes row not None):
+        self.row = row
+
+
+@cython.final
+cdef class Objects:
+    """Live objects by number, with how many rows hold each (memory_objects.h). Everything needs the GIL."""
+    cdef list objects
+    cdef list serializers         # of each object: that of the state through which it came
+    cdef vector[int64_t] counts
+    cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
+    cdef vector[uint64_t] free
+    cdef dict fresh               # by thread, the numbers that no row holds yet
+    cdef vector[uint64_t] released  # that a view may still see
+
+    def __cinit__(self):
+        self.objects = []
+        self.serializers = []
+        self.fresh = {}
+
+    cdef uint64_t add(self, object value, object serializer, uint64_t epoch) except? 0:
+        """Gives an object a number, which lasts until the thread's next settle() at least."""
+        cdef uint64_t number
+        if self.free.empty():
+            number = len(self.objects)
+            self.objects.append(value)
+            self.serializers.append(serializer)
+            self.counts.push_back(0)
+            self.born.push_back(epoch)
+        else:
+            number = self.free.back()
+            self.free.pop_back()
+            self.objects[number] = value
+            self.serializers[number] = serializer
+            self.born[number] = epoch
+        self.fresh.setdefault(get_ident(), []).append(number)
+        return number
+
+    cdef object at(self, uint64_t number):
+        if number >= <uint64_t>len(self.objects):
+            raise _errors.CorruptionError("Corruption: a row holds an object that there is not: restore the store from a snapshot")
+        return self.objects[number]
+
+    cdef int settle(self, vector[uint64_t]& adopted, vector[uint64_t]& released, cbool is_seen) except -1:
+        """Counts who holds what, and lets go of what nobody does. With `is_seen`, views may still need what was released."""
+        cdef uint64_t number
+        cdef list dead = []
+        for number in adopted:
+            self.counts[number] += 1
+        self.released.insert(self.released.end(), released.begin(), released.end())
+        for fresh in self.fresh.pop(get_ident(), ()):
+            if self.counts[<uint64_t>fresh] == 0:
+                dead.append(self.forget(fresh))
+        if not is_seen:
+            for number in self.released:
+                self.counts[number] -= 1
+                if self.counts[number] == 0:
+                    dead.append(self.forget(number))
+            self.released.clear()
+        return 0  # and what is dead ends here, when everything is in order: it may run code of its own
+
+    cdef object forget(self, uint64_t number):
+        value = self.objects[number]
+        self.objects[number] = self.serializers[number] = None
+        self.free.push_back(number)
+        return value
+
+
+@cython.final
+cdef class LiveObjects:
+    """The serializer of a table's live objects: its bytes are an object's number."""
+    cdef MemoryStore store
+    cdef readonly object name
+    cdef readonly bint is_live
+    cdef object serializer     # the real one; None where the state is not registered yet
+    cdef set seen              # classes of which an object was looked at
+
+    def __cinit__(self, MemoryStore store not None, serializer):
+        self.store = store
+        self.serializer = serializer
+        self.name = None if serializer is None else serializer.name
+        self.is_live = True
+        self.seen = set()
+
+    def dumps(self, value):
+        """The number of an object. It is the serializer's, too, as far as that can be seen from what is cheap to look at."""
+        if type(value) not in self.seen:
+            self.serializer.dumps(value)
+            if not isinstance(value, (int, float, str, bytes)):  # of which each is looked at
+                self.seen.add(type(value))
+        return self.store.add(value, self.serializer)
+
+    def loads(self, bytes number not None):
+        """The object; a copy while a view sees it."""
+        cdef Objects objects = self.store.objects
+        cdef uint64_t c_number = number_of(number)
+        value = objects.at(c_number)
+        other = objects.serializers[c_number]
+        if type(value) is Stored or (other is not self.serializer and other.type != self.serializer.type):
+            value = self.serializer.loads(self.store.row_of_number(number, other))
+            objects.objects[c_number] = value
+            objects.serializers[c_number] = self.serializer
+        if deref(self.store.c_store).tables().heap().IsSeen(objects.born[c_number]):
+            return deepcopy(value)
+        return value
+
+    # What bundles and scans need: the real serializer's bytes.
+
+    def dumped(self, bytes number not None):
+        return self.store.row_of_number(number, self.serializer)
+
+    def dump(self, value):
+        return self.serializer.dumps(value)
+
+    def load(self, bytes row not None):
+        return self.serializer.loads(row)
+
+
+cdef uint64_t number_of(bytes number) except? 0:
+    cdef uint64_t c_number = 0
+    if len(number) != sizeof(c_number):
+        raise _errors.CorruptionError("Corruption: a row does not hold an object: restore the store from a snapshot")
+    memcpy(&c_number, <const char*>number, sizeof(c_number))
+    return c_number
+
+
+cdef bytes translated(bytes block, dict tables, object translate):
+    """A block in which the values of some tables are others: translate(bytes of an object, serializer) of each object in them."""
+    cdef string_view rest = view(block)
+    cdef list parts = []
+    cdef bytes key, value
+    while rest.size() != 0:
+        key = take_bytes(&rest)
+        value = take_bytes(&rest)
+        kind, serializer = tables.get(key[0], (None, None))
+        if kind == LIST:
+            value = b"".join([sized(translate(element, serializer)) for element in elements_of(value)])
+        elif kind == MAP:
+            value = value if value[:1] == NONE_ENTRY else ENTRY + translate(value[1:], serializer)
+        elif kind is not None:
+            value = translate(value, serializer)
+        parts.append(sized(key))
+        parts.append(sized(value))
+    return b"".join(parts)
+
+
+cdef bytes take_bytes(string_view* rest):
+    """The bytes at the front, behind their length."""
+    cdef size_t size = 0
+    if not TakeVarint(rest, &size) or size > rest.size():
+        raise _errors.CorruptionError("Corruption: a block of rows does not have the form of one: restore another snapshot")
+    taken = PyBytes_FromStringAndSize(rest.data(), size)
+    rest[0] = string_view(rest.data() + size, rest.size() - size)
+    return taken
+
+
+cdef list elements_of(bytes value):
+    cdef string_view rest = view(value)
+    cdef list elements = []
+    while rest.size() != 0:
+        elements.append(take_bytes(&rest))
+    return elements
+
+
+cdef bytes sized(bytes value):
+    """Bytes behind their length."""
+    cdef char length[10]
+    return PyBytes_FromStringAndSize(length, AppendVarint(length, len(value)) - length) + value
+
+
+@cython.final
 cdef class MemoryStore(Store):
     """Tables in memory."""
     cdef shared_ptr[CMemoryStore] c_store
+    cdef Objects objects
+    cdef readonly dict serializers  # of the tables that hold objects, by number, with their kinds
 
     def __cinit__(self, str path not None, *, size_t limit_bytes, size_t write_batch_bytes):
         self.path = path
@@ -68,10 +268,49 @@ cdef class MemoryStore(Store):
         self.c_store = make_shared[CMemoryStore](limit_bytes)
         self.c_rows = <CRows*>self.c_store.get()
         self.c_lifetime = deref(self.c_store).lifetime()
+        self.objects = Objects()
+        self.serializers = {}
 
     def own(self, int max_parallelism, int first, int last):
         Store.own(self, max_parallelism, first, last)
         deref(self.c_store).tables().Own(self.range)
+
+    def live(self, int table, int kind, serializer):
+        """What takes the serializer's place for the values of a table that holds live objects; None for one that is not known yet."""
+        self.serializers[table] = (kind, serializer)
+        return LiveObjects(self, serializer)
+
+    cdef int settle(self) except -1:
+        cdef CCall call
+        cdef vector[uint64_t] adopted
+        cdef vector[uint64_t] released
+        cdef CMemoryTables* tables = deref(self.c_store).tables()
+        if not self.serializers or not call.Enter(self.c_lifetime).ok():
+            return 0  # another thread is inside: what is to be noted stays noted
+        adopted = tables.objects().TakeAdopted()
+        released = tables.objects().TakeReleased()
+        call.Leave()
+        return self.objects.settle(adopted, released, tables.heap().IsSeen(1))
+
+    def load_block(self, int key_group, bytes block not None):
+        if self.serializers and key_group != RESERVED_GROUP:
+            block = translated(block, self.serializers, self.number_of_stored)
+        Store.load_block(self, key_group, block)
+        self.settle()
+
+    def add(self, value, serializer):
+        """Gives an object a number; see Objects."""
+        cdef uint64_t number = self.objects.add(value, serializer, deref(self.c_store).tables().heap().epoch())
+        return PyBytes_FromStringAndSize(<char*>&number, sizeof(number))
+
+    def number_of_stored(self, bytes row not None, serializer):
+        return self.add(Stored(row), None)
+
+    def row_of_number(self, bytes number not None, serializer):
+        """An object as bytes: those that it was stored as, or its serializer's."""
+        cdef uint64_t c_number = number_of(number)
+        value = self.objects.at(c_number)
+        return (<Stored>value).row if type(value) is Stored else self.objects.serializers[c_number].dumps(value)
 
     def flush(self):
         """Does nothing, as there are no files, but what every call does."""
@@ -107,6 +346,8 @@ cdef class MemoryStore(Store):
             deref(self.c_store).FinishClose(closed)
             if closed:
                 malloc_trim(0)
+        if closed:
+            self.objects = Objects()
 
     def close(self):
         if self.begin_close():
@@ -141,8 +382,12 @@ cdef class MemoryStore(Store):
 cdef class Snapshot:
     """The rows of a store as they were. It may be read by any one thread, while the store goes on."""
     cdef unique_ptr[CMemorySnapshot] c_snapshot
+    cdef MemoryStore store
+    cdef dict serializers
 
     def __cinit__(self, MemoryStore store not None):
+        self.store = store
+        self.serializers = dict(store.serializers)
         self.c_snapshot = make_unique[CMemorySnapshot](deref(store.c_store).tables())
 
     def next_block(self, size_t most_bytes):
@@ -152,4 +397,9 @@ cdef class Snapshot:
         cdef cbool found
         with nogil:
             found = deref(self.c_snapshot).NextBlock(most_bytes, &key_group, &block)
-        return (key_group, PyBytes_FromStringAndSize(block.data(), block.size())) if found else None
+        if not found:
+            return None
+        rows = PyBytes_FromStringAndSize(block.data(), block.size())
+        if self.serializers and key_group != RESERVED_GROUP:
+            rows = translated(rows, self.serializers, self.store.row_of_number)
+        return key_group, rows

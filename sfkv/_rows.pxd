@@ -1,5 +1,5 @@
 # The row codecs of the core, and the classes over them. No RocksDB here.
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
 from libcpp.string cimport string
@@ -148,6 +148,8 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
         string_view Key(size_t position)
         size_t distinct_count()
         string_view DistinctKey(size_t distinct)
+        int64_t FirstPosition(size_t distinct)
+        vector[uint32_t] DistinctOfPositions() except +
         vector[size_t] DistinctByAppearance() except +
         @staticmethod
         CStatus KeyTooLong(size_t row_bytes, int64_t row) except +
@@ -218,6 +220,7 @@ cdef class ValueRows:
     cdef Context context
     cdef object dumps
     cdef object loads
+    cdef bint is_live          # the serializer's bytes stand for objects that live in memory
     cdef object make
     cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1
     cdef int encode_plain(self, object value, CByteBuffer* out) except -1
@@ -228,6 +231,7 @@ cdef class ValueRows:
     cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *
     cdef object arrow_of(self, object columns)
     cdef object to_python(self, object array)
+    cdef object serialized(self, object structs)
 
 
 cdef string_view view(bytes data)

@@ -271,6 +271,7 @@ cdef class ValueRows:
         if schema.serializer is not None:
             self.dumps = schema.serializer.dumps
             self.loads = schema.serializer.loads
+            self.is_live = schema.serializer.is_live
         self.make = schema.make
 
     def row_of(self, value):
@@ -321,6 +322,16 @@ cdef class ValueRows:
         if self.loads is None:
             return array
         return [None if value is None else self.loads(value) for value in array.to_pylist()]
+
+    cdef object serialized(self, object structs):
+        """What a scan gives for the values of live objects, which come as their numbers: the serializer's bytes."""
+        (column,) = structs.flatten()
+        dumped = self.schema.serializer.dumped
+        if column.type == pa.binary():
+            values = pa.array([None if number is None else dumped(number) for number in column.to_pylist()], pa.binary())
+        else:
+            values = pa.array([list(map(dumped, numbers)) for numbers in column.to_pylist()], column.type)
+        return pa.StructArray.from_arrays([values], fields=list(structs.type))
 
     cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1:
         """Appends the row of a value that is not None to `out`."""

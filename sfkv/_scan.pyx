@@ -81,11 +81,10 @@ cdef class Scan:
         if count == 0:
             self.close()
             return None
-        return (
-            pa.array(keys),
-            pa.array(user_keys) if self.with_user_keys else None,
-            pa.array(values) if self.with_values else None,
-        )
+        value_part = pa.array(values) if self.with_values else None
+        if self.with_values and self.table.values.is_live:
+            value_part = self.table.values.serialized(value_part)
+        return pa.array(keys), pa.array(user_keys) if self.with_user_keys else None, value_part
 
     cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values) except -1:
         """Copies the next entries of the one key; none at the end."""

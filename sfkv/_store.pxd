@@ -9,6 +9,11 @@ from sfkv._tables cimport CRows
 
 
 cdef extern from "sfkv/lifetime.h" namespace "sfkv" nogil:
+    cdef cppclass CForkCount "std::atomic<uint64_t>":
+        pass
+    CForkCount* ForkCount()
+    void ShareForkCount(CForkCount* count)
+
     cdef cppclass CLifetime "sfkv::Lifetime":
         bint InChild()
         bint IsClosed()
@@ -23,6 +28,9 @@ cdef extern from "sfkv/row_blocks.h" namespace "sfkv" nogil:
     CStatus LoadBlock(CRows* rows, int key_group, string_view block) except +
 
 
+cdef CForkCount* fork_count()
+
+
 cdef class Store:
     cdef CRows* c_rows         # what the class below this owns, as long as this lives
     cdef CLifetime* c_lifetime
@@ -33,3 +41,4 @@ cdef class Store:
     cdef Context context
     cdef CRows* rows(self)
     cdef int enter(self, CCall* call, Context context, str operation) except -1
+    cdef int settle(self) except -1

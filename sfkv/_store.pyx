@@ -19,6 +19,11 @@ OFFSET_ROW = b"\xff\xff\x03"
 RESERVED_BOUND = b"\xff\xff\x04"
 
 
+cdef CForkCount* fork_count():
+    """How often the process was forked: for modules that make stores, which this one asks whether they were made before."""
+    return ForkCount()
+
+
 cdef class Store:
     """A store; `_core` and `_memory` have the kinds of them."""
 
@@ -37,6 +42,10 @@ cdef class Store:
 
     cdef int enter(self, CCall* call, Context context, str operation) except -1:
         return check(call.Enter(self.c_lifetime), context, operation)
+
+    cdef int settle(self) except -1:
+        """To be called after a write: keeps the objects that rows hold now, and lets go of others. See `_memory`."""
+        return 0
 
     @property
     def closed(self):

@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 from sfkv._store cimport Store
 from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, KeyRows, ValueRows, string_view
 from sfkv._status cimport Context
-from sfkv._tables cimport COffsetRow
+from sfkv._tables cimport COffsetRow, CTableShape
 
 
 cdef class Table:
@@ -26,6 +26,8 @@ cdef class Table:
     cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1
     cdef bint sorts            # batches of its keys
     cdef int declare(self) except -1
+    cdef int declare_values(self, size_t value_bytes) except -1
+    cdef CTableShape shape(self)
     cdef int encode_keys(self, object keys, CKeyBatch* batch, str operation) except -1
     cdef int read_sorted_keys(self, object keys, CKeyBatch* batch, str operation) except -1
     cdef int read_keys(self, object keys, CKeyBatch* batch, str operation) except -1

@@ -6,8 +6,8 @@ from typing import Any, final
 import pyarrow as pa
 from typing_extensions import Self
 
-from sfkv._store import Store
 from sfkv._rows import KeyRows, ValueRows
+from sfkv._store import Store
 
 VALUE: int
 LIST: int

@@ -23,7 +23,7 @@ from sfkv._rows cimport (
     string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
-from sfkv._tables cimport COffsetRow, CRowRange, CRows, CTableShape, ReadValues
+from sfkv._tables cimport COffsetRow, CRowRange, CRows, CTableShape, ReadValues, TableKind
 
 from sfkv._store import OFFSET_ROW
 
@@ -66,6 +66,24 @@ cdef class Table:
     cdef int declare(self) except -1:
         """Tells the store what it will hold."""
         cdef CCall call
+        cdef CTableShape shape = self.shape()
+        self.store.enter(&call, self.context, "register")
+        self.sorts = self.store.rows().Declare(shape) or self.kind == LIST
+        if self.kind == TABLE:
+            self.store.rows().KeepLeastKeys(self.id, self.store.range)
+        return 0
+
+    cdef int declare_values(self, size_t value_bytes) except -1:
+        """The same where all values have one length that their schema does not show."""
+        cdef CCall call
+        cdef CTableShape shape = self.shape()
+        shape.value_bytes = value_bytes
+        shape.value_is_fixed = True
+        self.store.enter(&call, self.context, "register")
+        self.store.rows().Declare(shape)
+        return 0
+
+    cdef CTableShape shape(self):
         cdef CTableShape shape
         cdef bint fixed_keys = self.keys.codec.is_fixed() and (self.kind != MAP or self.user_keys.codec.is_fixed())
         shape.table = self.id
@@ -73,14 +91,15 @@ cdef class Table:
         shape.is_ordered = self.kind >= MAP
         if fixed_keys:
             shape.key_bytes = self.keys.codec.fixed_bytes() + (self.user_keys.codec.fixed_bytes() if self.kind == MAP else 0)
-        if self.kind != LIST and self.values.codec.has_fixed_rows():
-            shape.value_bytes = self.values.codec.most_bytes() + (1 if self.kind == MAP else 0)
-            shape.value_is_fixed = self.values.codec.has_one_length() and self.kind != MAP  # a None in a map is short
-        self.store.enter(&call, self.context, "register")
-        self.sorts = self.store.rows().Declare(shape) or self.kind == LIST
-        if self.kind == TABLE:
-            self.store.rows().KeepLeastKeys(self.id, self.store.range)
-        return 0
+        shape.kind = TableKind.kValue if self.kind == TABLE else <TableKind>self.kind
+        shape.holds_objects = self.values.is_live
+        if self.kind != LIST and (self.values.is_live or self.values.codec.has_fixed_rows()):
+            shape.value_bytes = 8 if self.values.is_live else self.values.codec.most_bytes()
+            shape.value_is_fixed = self.values.is_live or self.values.codec.has_one_length()
+        if self.kind == MAP and shape.value_is_fixed:
+            shape.value_bytes += 1
+            shape.value_is_fixed = False  # a None is short
+        return shape
 
     # --- One key.
 
@@ -170,6 +189,8 @@ cdef class Table:
         if status.code() == Code.kIncomplete:
             with nogil:
                 status = rows.PutRow(k, v, True) if row != NULL else rows.DeleteRow(k, True)
+        call.Leave()
+        self.store.settle()
         return check(status, self.context, operation)
 
     # --- Batches.
@@ -269,6 +290,7 @@ cdef class Table:
         with nogil:
             status = rows.PutColumns(batch, self.values.codec, columns.views, &columns.rows, row)
             call.Leave()
+        self.store.settle()
         check(status, self.context, "put_many", "value")
 
     def clear_many(self, keys, bytes offset=None, str operation not None="clear_many"):
@@ -286,6 +308,7 @@ cdef class Table:
         with nogil:
             status = rows.DeleteRows(deref(batch), row)
             call.Leave()
+        self.store.settle()
         return check(status, self.context, operation)
 
     cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1:
@@ -312,6 +335,7 @@ cdef class Table:
                 if not status.ok():
                     break
             call.Leave()
+        self.store.settle()
         return check(status, self.context, operation)
 
     # --- Ranges of rows: tables only.
@@ -347,6 +371,7 @@ cdef class Table:
         with nogil:
             status = store.DeleteRange(self.id, groups, range, row)
             call.Leave()
+        self.store.settle()
         check(status, self.context, "delete_range")
 
 

@@ -5,7 +5,7 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._cells cimport ArrowArray, string_view
+from sfkv._cells cimport ArrowArray, CType, string_view
 from sfkv._rows cimport (
     CBuilders, CByteBuffer, CColumns, CColumnView, CKeyBatch, CKeyCodec, CRowSet, CValidityBuilder, CValueCodec,
     CWriteBatch, KeyGroupRange,
@@ -15,6 +15,7 @@ from sfkv._status cimport CStatus
 
 cdef extern from "sfkv/row_codec.h" namespace "sfkv" nogil:
     char* AppendVarint(char* at, size_t value)
+    cbool TakeVarint(string_view* bytes, size_t* value)
 
 
 cdef extern from "sfkv/list_codec.h" namespace "sfkv" nogil:
@@ -32,6 +33,33 @@ cdef extern from "sfkv/map_codec.h" namespace "sfkv" nogil:
 cdef extern from "sfkv/append_guard.h" namespace "sfkv" nogil:
     cdef cppclass CAppendGuard "sfkv::AppendGuard":
         CAppendGuard()
+
+
+cdef extern from "sfkv/fold.h" namespace "sfkv" nogil:
+    cdef enum class Fold(uint8_t):
+        kBroken
+
+    void MergeRows(const vector[string_view]& rows, string* out) except +
+
+
+cdef extern from "sfkv/fold_codec.h" namespace "sfkv" nogil:
+    const size_t kFoldScratchBytes "sfkv::FoldCodec::kScratchBytes"
+
+    cdef cppclass CFoldCodec "sfkv::FoldCodec":
+        CFoldCodec()
+        CFoldCodec(Fold fold, CValueCodec values, CValueCodec results) except +
+        @staticmethod
+        bint CanFold(Fold fold, const CType& type)
+        size_t row_bytes()
+        void AppendOperand(string_view value, CByteBuffer* out) except +
+        CStatus Result(string_view row, int64_t position, char* scratch, string_view* result) except +
+
+    CStatus BuildResults(const CColumnView& rows, const CFoldCodec& codec, ArrowArray* out) except +
+
+
+cdef extern from "sfkv/fold_guard.h" namespace "sfkv" nogil:
+    cdef cppclass CFoldGuard "sfkv::FoldGuard":
+        CFoldGuard()
 
 
 cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
@@ -75,6 +103,8 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         size_t key_bytes
         size_t value_bytes
         bint value_is_fixed
+        bint holds_objects
+        TableKind kind
 
     cdef cppclass CRows "sfkv::Rows":
         cbool Declare(const CTableShape& shape) except +
@@ -104,6 +134,9 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
                            COffsetRow offset) except +
         CStatus UpdateLists(const CKeyBatch& keys, const CValueCodec& codec, const CColumnView& lists, COffsetRow offset) except +
         CStatus ReadLists(const CKeyBatch& keys, const CValueCodec& codec, ArrowArray* out) except +
+        CStatus FoldRow(CFoldGuard* guard, string_view key, string_view operand, bint may_wait) except +
+        CStatus FoldColumns(CFoldGuard* guard, const CKeyBatch& keys, const CFoldCodec& codec, const CColumns& values,
+                            COffsetRow offset) except +
         CStatus PutEntries(const CKeyBatch& entries, const CValueCodec& codec, const CColumns& values, const CColumnView& rows,
                            COffsetRow offset) except +
         CStatus ReadEntries(const CKeyBatch& entries, const CValueCodec& codec, ArrowArray* out) except +
@@ -113,4 +146,5 @@ cdef extern from "sfkv/rows.h" namespace "sfkv" nogil:
         CStatus ClearMaps(const CKeyBatch& keys, COffsetRow offset) except +
         CStatus ClearMap(string_view key) except +
 
+    CStatus ReadResults(CRows* rows, const CKeyBatch& keys, const CFoldCodec& codec, ArrowArray* out) except +
     CStatus ReadValues(CRows* rows, const CKeyBatch& keys, const CValueCodec& codec, const vector[int]& wanted, ArrowArray* out) except +

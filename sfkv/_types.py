@@ -58,6 +58,7 @@ class Msgpack:
     def __init__(self, type: Any = Any) -> None:
         self.type = type
         self._decode = msgspec.msgpack.Decoder(type).decode
+        self.is_live = False  # its bytes are the value
         self._encode = msgspec.msgpack.Encoder().encode
 
     def __repr__(self) -> str:
@@ -74,6 +75,22 @@ class Msgpack:
             return self._decode(encoded)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise SchemaError(f"what is stored is no msgpack of {self.type!r}: {error}") from error
+
+
+class Serializer(typing.Protocol):
+    """What makes bytes of objects, and objects of bytes."""
+
+    @property
+    def name(self) -> str | None:
+        """As the registry knows it."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether its bytes only stand for objects that live in memory."""
+
+    def dumps(self, value: Any) -> bytes: ...
+
+    def loads(self, encoded: bytes) -> Any: ...
 
 
 class KeySchema:
@@ -144,7 +161,7 @@ class ValueSchema:
         defaults: by column, the cell that rows of versions without it are read with.
     """
 
-    def __init__(self, columns: list[Column], is_record: bool, serializer: Msgpack | None = None, make: Any = None) -> None:
+    def __init__(self, columns: list[Column], is_record: bool, serializer: Serializer | None = None, make: Any = None) -> None:
         self.columns = columns
         self.is_record = is_record
         self.serializer = serializer

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import sfkv
-from sfkv import _core
 from sfkv.backend.keyed import _open_backends
+from tests import backends
 
 _RAISED = pytest.StashKey[bool]()
 
@@ -41,6 +41,24 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs a test on the backends that its marks name."""
+    both, only = (metafunc.definition.get_closest_marker(name) for name in ("backends", "only"))
+    if only is not None:
+        assert only.args[0] in backends.NAMES and only.kwargs["reason"], only
+        metafunc.parametrize("on_backend", only.args[:1], indirect=True)
+    elif both is not None:
+        metafunc.parametrize("on_backend", backends.NAMES, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def on_backend(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of the backend that the test is about."""
+    name: str = getattr(request, "param", "rocksdb")
+    with backends.using(name):
+        yield name
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_open(request: pytest.FixtureRequest) -> Iterator[None]:
     """After each test no backend is open, whatever the test did; and no native object is left, if it did not raise."""
@@ -52,7 +70,7 @@ def nothing_left_open(request: pytest.FixtureRequest) -> Iterator[None]:
         backend.close(discard=True)
     if _RAISED not in request.node.stash:
         assert not left, f"left open: {left}"
-        assert not any(_core.live_objects().values()), f"left alive: {_core.live_objects()}"
+        assert not any(backends.live_objects().values()), f"left alive: {backends.live_objects()}"
 
 
 @pytest.fixture
@@ -63,12 +81,14 @@ def keyed(tmp_path: Path) -> Iterator[sfkv.KeyedStateBackend]:
 
 
 @pytest.fixture
-def run_python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a program in a process of its own. ``STORE`` in it is a path of the test's directory."""
+def run_python(tmp_path: Path, on_backend: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a program in a process of its own, on the test's backend. ``STORE`` in it is a path of the test's directory."""
 
     def run(program: str, *, expect: int = 0, timeout: float = 60, **names: Any) -> subprocess.CompletedProcess[str]:
         names.setdefault("STORE", str(tmp_path / "store"))
         head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
+        if on_backend != "rocksdb":
+            head += f"from tests import backends; backends.use({on_backend!r})\n"
         done = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", head + textwrap.dedent(program)],
             capture_output=True,

@@ -6,6 +6,7 @@ The states' methods are called as sfkv's are and answer with Python's lists. Off
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -152,6 +153,45 @@ class ModelMapState:
             self.rows.pop(key, None)
 
 
+class ModelFoldState:
+    """A reducing or aggregating state: all that was added to a key, and what a function makes of it.
+
+    Args:
+        result: of the list of values, in the order of adding.
+    """
+
+    def __init__(self, kind: str, result: Callable[[list[Any]], Any]) -> None:
+        self.kind = kind
+        self.result = result
+        self.rows: dict[Any, list[Any]] = {}
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self.result(self.rows[key]) if key in self.rows else default
+
+    def add(self, key: Any, value: Any) -> None:
+        self.rows.setdefault(key, []).append(copy.deepcopy(value))
+
+    def clear(self, key: Any) -> None:
+        self.rows.pop(key, None)
+
+    def contains(self, key: Any) -> bool:
+        return key in self.rows
+
+    def get_many(self, keys: list[Any]) -> list[Any]:
+        return [self.get(key) for key in keys]
+
+    def add_many(self, keys: list[Any], values: list[Any]) -> None:
+        for key, value in zip(keys, values, strict=True):
+            self.add(key, value)
+
+    def clear_many(self, keys: list[Any]) -> None:
+        for key in keys:
+            self.rows.pop(key, None)
+
+    def contains_many(self, keys: list[Any]) -> list[bool]:
+        return [key in self.rows for key in keys]
+
+
 _STATES = {state.kind: state for state in (ModelValueState, ModelListState, ModelMapState)}
 
 
@@ -159,10 +199,15 @@ class ModelBackend:
     """States by name, snapshots by id, and what closing and restoring do to them.
 
     Attributes:
-        types: what the values of each state are, in whatever form the model's user gives them.
+        types: what the values of each state are, in whatever form the model's user gives them; of one that folds also what
+            its results are.
+
+    Args:
+        results: by type, what states that fold make of what was added.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, results: Mapping[Any, Callable[[list[Any]], Any]] | None = None) -> None:
+        self.results = results or {}
         self.states: dict[str, Any] = {}
         self.types: dict[str, Any] = {}
         self.offset: Any = None
@@ -172,7 +217,7 @@ class ModelBackend:
 
     def state(self, kind: str, name: str, type: Any) -> Any:
         if name not in self.states:
-            self.states[name] = _STATES[kind]()
+            self.states[name] = _STATES[kind]() if kind in _STATES else ModelFoldState(kind, self.results[type])
             self.types[name] = type
         assert (self.states[name].kind, self.types[name]) == (kind, type)
         return self.states[name]
@@ -184,7 +229,7 @@ class ModelBackend:
         """All that a snapshot holds, by itself. Values are shared: nothing here changes them in place."""
         states = {}
         for name, state in self.states.items():
-            states[name] = _STATES[state.kind]()
+            states[name] = copy.copy(state)
             states[name].rows = dict(state.rows) if state.kind == "value" else {k: v.copy() for k, v in state.rows.items()}
         return states, dict(self.types), self.offset, dict(self.cells), dict(self.payloads)
 

@@ -87,7 +87,7 @@ class HashRows {
       FreePage(c, page);
     });
     c.heap->Count(pages_.capacity() * sizeof(HashPageRef), 0);
-    pages_ = {};
+    pages_ = std::vector<HashPageRef>();  // not {}, which would keep the memory
     depth_ = 0;
     rows_ = 0;
   }
@@ -177,7 +177,20 @@ class HashRows {
     return true;
   }
 
-  // The pages, each once, which may be freed; they hold the rows in no order.
+  // Gives back the room that was made for rows which were taken back: of the page of a key, and of its row.
+  void Trim(Context& c, std::string_view key) {
+    if (pages_.empty()) return;
+    const uint64_t hash = c.hash(key);
+    HashPage* page = PageOf(hash);
+    size_t slots = kLeastSlots;
+    while (slots * 7 < size_t{page->count} * 8) slots *= 2;
+    if (slots < page->slots) Rehash(c, page, hash, slots);
+    page = PageOf(hash);
+    const size_t found = FindIn(c, pages_[IndexOf(hash)], key, hash);
+    if (found != kNone && !c.heap->IsSeen(page->born)) c.form.Trim(c.heap, page->slot(found, c.form.bytes()));
+  }
+
+  // The pages, each once; they hold the rows in no order. "visit" may free its page.
   template <typename Visit>
   void VisitPages(Visit&& visit) const {
     for (size_t i = 0; i < pages_.size();) {
@@ -267,7 +280,7 @@ class HashRows {
     for (size_t at = 0; at < slots; at += 8) std::memset(page->controls(at, c.form.bytes()), kEmpty, 8);
     return page;
   }
-  static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, page->born); }
+  static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, HashPage::BytesFor(page->slots, c.form.bytes()), page->born); }
 
   void AddFirstPage(Context& c) {
     pages_.assign(1, HashPageRef(NewPage(c, kLeastSlots, 0)));

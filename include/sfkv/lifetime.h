@@ -23,7 +23,8 @@
 namespace sfkv {
 
 namespace internal {
-inline std::atomic<uint64_t> fork_count{0};
+inline std::atomic<uint64_t> own_fork_count{0};
+inline std::atomic<uint64_t>* fork_count = &own_fork_count;
 inline std::shared_mutex fork_gate;
 // A lock of the engine's that its own threads take, whatever sfkv does; null if there is none. Set once, when a store is opened.
 inline std::atomic<pthread_mutex_t*> engine_lock{nullptr};
@@ -42,7 +43,7 @@ inline void UnlockInParent() {
 inline void UnlockInChild() {
   UnlockEngine();
   new (&fork_gate) std::shared_mutex;  // the child's thread has another id: it could not unlock
-  fork_count.fetch_add(1, std::memory_order_relaxed);
+  fork_count->fetch_add(1, std::memory_order_relaxed);
 }
 inline const int fork_hook = pthread_atfork(LockForFork, UnlockInParent, UnlockInChild);
 }  // namespace internal
@@ -53,14 +54,18 @@ class HoldForks {
   std::shared_lock<std::shared_mutex> lock_{internal::fork_gate};
 };
 
-// Whether the process that made an object is another than this one. REQUIRES: made and asked in one shared library, each of
-// which counts for itself.
+// Each shared library counts forks for itself from when it was loaded. Those that pass objects to each other take one's count, before
+// they make any.
+inline std::atomic<uint64_t>* ForkCount() { return internal::fork_count; }
+inline void ShareForkCount(std::atomic<uint64_t>* count) { internal::fork_count = count; }
+
+// Whether the process that made an object is another than this one. REQUIRES: made and asked in libraries that share a count.
 class ForkGuard {
  public:
-  bool InChild() const { return made_in_ != internal::fork_count.load(std::memory_order_relaxed); }
+  bool InChild() const { return made_in_ != internal::fork_count->load(std::memory_order_relaxed); }
 
  private:
-  uint64_t made_in_ = (static_cast<void>(internal::fork_hook), internal::fork_count.load(std::memory_order_relaxed));
+  uint64_t made_in_ = (static_cast<void>(internal::fork_hook), internal::fork_count->load(std::memory_order_relaxed));
 };
 
 class Lifetime {

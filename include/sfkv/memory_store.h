@@ -22,12 +22,12 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   MemoryStore& operator=(const MemoryStore&) = delete;
   using Counted<MemoryStore>::live;
 
-  // Starts to close: when "*begun" is true, no call enters any more, and a batch that was open is dropped. See Lifetime.
+  // Starts to close: when "*begun" is true, no call enters any more, and of a batch that was open nothing is seen. See Lifetime.
   Status BeginClose(bool* begun) {
     *begun = false;
     if (lifetime_.InChild()) return Status::OK();
     SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(begun));
-    if (*begun) tables_.DropBatch();
+    if (*begun) tables_.SuspendBatch();
     return Status::OK();
   }
   // Ends the children and gives the memory back; or, if "closed" is false, goes on as if nothing had been.
@@ -35,6 +35,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     if (closed) {
       scans_->EndAll();
       tables_.Clear();
+    } else {
+      tables_.ResumeBatch();
     }
     lifetime_.FinishClose(closed);
   }
@@ -195,7 +197,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status Append(AppendGuard*, std::string_view key, std::string_view elements) override {
     SFKV_RETURN_IF_ERROR(CheckAppend(key, elements.size(), -1));
     return tables_.Write({1, key.size() + elements.size()}, [&] {
-      std::memcpy(tables_.Extend(key, elements.size()), elements.data(), elements.size());
+      tables_.Extend(key, elements.size(), [&](char* at) { std::memcpy(at, elements.data(), elements.size()); });
       return Status::OK();
     });
   }
@@ -214,8 +216,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     SFKV_RETURN_IF_ERROR(fits);
     return Write(size, offset, [&] {
       VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
-        char* at = tables_.Extend(key, more[distinct]);
-        keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+        tables_.Extend(key, more[distinct], [&](char* at) {
+          keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
+        });
       });
       return Status::OK();
     });
@@ -246,6 +249,34 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       return Status::OK();
     }));
     return BuildLists(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return rows[static_cast<size_t>(i)]; }, out);
+  }
+
+  // --- Folds. REQUIRES: the keys are sorted, unless rows have a fixed size.
+
+  Status FoldRow(FoldGuard*, std::string_view key, std::string_view operand, bool) override {
+    if (Grows(operand)) SFKV_RETURN_IF_ERROR(CheckAppend(key, operand.size(), -1));
+    return tables_.Write({1, key.size() + operand.size()}, [&] {
+      tables_.Fold(key, operand);
+      return Status::OK();
+    });
+  }
+  Status FoldColumns(FoldGuard*, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) override {
+    SFKV_RETURN_IF_ERROR(CheckValues(codec.values(), values, nullptr));
+    if (codec.row_bytes() != 0) {
+      return Write({keys.size(), keys.bytes() + keys.size() * codec.row_bytes()}, offset, [&] {
+        FoldFixedRows(keys, codec, values);
+        return Status::OK();
+      });
+    }
+    RowList operands;
+    SFKV_RETURN_IF_ERROR(FoldBatch(keys, codec, values, [&](size_t distinct, std::string_view row) {
+      operands.Add(row);
+      return codec.grows() ? CheckAppend(keys.DistinctKey(distinct), row.size(), keys.FirstPosition(distinct)) : Status::OK();
+    }));
+    return Write({keys.size(), keys.bytes() + operands.bytes().size()}, offset, [&] {
+      for (size_t distinct = 0; distinct < operands.size(); ++distinct) tables_.Fold(keys.DistinctKey(distinct), operands.Get(distinct));
+      return Status::OK();
+    });
   }
 
   // --- Maps. REQUIRES: the keys are sorted.
@@ -362,7 +393,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   void Put(std::string_view key, std::string_view row) { tables_.Put(key, row); }
   void Erase(std::string_view key, std::string_view) { tables_.Erase(key); }
   void Merge(std::string_view key, std::string_view operand) {
-    std::memcpy(tables_.Extend(key, operand.size()), operand.data(), operand.size());
+    tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
   }
 
   // Calls on_chunk(rows, begin, count) for the rows of a batch, in its order, some at a time.
@@ -443,6 +474,22 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
         } else {
           tables_.Put(names[i], {encoded.data() + first, ends[i] - first});
         }
+      }
+    }
+  }
+
+  // Folds value by value, without a look at which keys are the same.
+  void FoldFixedRows(const KeyBatch& keys, const FoldCodec& codec, const Columns& values) {
+    std::string_view names[kChunk];
+    char operand[kMaxFixedFoldBytes];
+    codec.EncodeHead(operand);
+    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
+      const size_t count = std::min(kChunk, keys.size() - begin);
+      for (size_t i = 0; i < count; ++i) names[i] = keys.Key(keys.PositionAt(begin + i));
+      tables_.PrefetchMany(names, count);
+      for (size_t i = 0; i < count; ++i) {
+        codec.EncodeAccumulator(values, static_cast<int64_t>(keys.PositionAt(begin + i)), operand + kFoldHeadBytes);
+        tables_.Fold(names[i], {operand, codec.row_bytes()});
       }
     }
   }

@@ -52,6 +52,8 @@ class MemoryTable {
   // of the old one stay. Null if such a row does not fit the table's shape.
   virtual char* Place(std::string_view key, size_t value_bytes, size_t kept) = 0;
   virtual void Erase(std::string_view key) = 0;
+  // Gives back what a row that was taken back, or made shorter again, has left.
+  virtual void Trim(std::string_view key) = 0;
   // Removes the rows of a range of one key group. REQUIRES: is_ordered.
   virtual void EraseRange(int key_group, const RowRange& rows) = 0;
   virtual void Clear() = 0;
@@ -129,6 +131,7 @@ class MemoryTableOf : public MemoryTable {
     return at;
   }
   void Erase(std::string_view key) override { rows_ -= RowsOf(key).Erase(context_, RowOf(key)) ? 1 : 0; }
+  void Trim(std::string_view key) override { RowsOf(key).Trim(context_, RowOf(key)); }
   void EraseRange(int key_group, const RowRange& range) override {
     if constexpr (Rows::kOrdered) {
       Rows& rows = At(key_group);

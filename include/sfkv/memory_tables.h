@@ -8,6 +8,7 @@
 #include <array>
 #include <map>
 
+#include "sfkv/memory_objects.h"
 #include "sfkv/memory_table.h"
 #include "sfkv/undo_log.h"
 
@@ -21,12 +22,13 @@ struct WriteSize {
 
 class MemoryTables {
  public:
-  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes), heap_(limit_bytes) {}
 
   // Which key groups there are. To be called before there are rows.
   void Own(KeyGroupRange range) { range_ = range; }
   KeyGroupRange range() const { return range_; }
   RowHeap* heap() { return &heap_; }
+  ObjectNotes* objects() { return &objects_; }
   size_t limit_bytes() const { return limit_bytes_; }
 
   // Makes a table, or gives one another shape, for which its rows are moved.
@@ -44,8 +46,14 @@ class MemoryTables {
   const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
 
   void Clear() {
-    for (std::unique_ptr<MemoryTable>& table : tables_) table = nullptr;
+    for (std::unique_ptr<MemoryTable>& table : tables_) {
+      if (table != nullptr) ReleaseAll(*table);
+      table = nullptr;
+    }
+    for (const auto& [key, row] : reserved_) heap_.Count(ReservedBytes(key, row), 0);
     reserved_.clear();
+    batch_ = UndoLog();
+    suspended_ = UndoLog();
     undo_ = nullptr;
   }
 
@@ -84,11 +92,13 @@ class MemoryTables {
     UndoLog own;
     if (!in_batch_) undo_ = &own;
     const size_t mark = undo_->size();
-    const size_t before = heap_.used_bytes();
+    if (limit_bytes_ != 0) most_bytes_ = std::max(limit_bytes_, heap_.used_bytes());
     Status status;
     try {
       status = change();
-      if (status.ok() && limit_bytes_ != 0 && heap_.used_bytes() > std::max(limit_bytes_, before)) status = PastLimit();
+      if (status.ok() && heap_.used_bytes() > most_bytes_) status = PastLimit();
+    } catch (const LimitPassed&) {
+      status = PastLimit();
     } catch (const std::bad_alloc&) {
       EndWrite(mark, /*undo=*/true);
       throw;
@@ -101,48 +111,85 @@ class MemoryTables {
   // --- Changes. REQUIRES: inside Write().
 
   void Put(std::string_view key, std::string_view row) {
+    Remember(key);
     if (IsReserved(key)) {
-      Remember(key);
-      reserved_.insert_or_assign(std::string(key), std::string(row));
+      PutReserved(key, row);
     } else {
-      Remember(key);
+      const TableShape* shape = ShapeWithObjects(key);
+      if (shape != nullptr) objects_.Release(*shape, Find(key));
       char* at = Place(key, row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
+      if (shape != nullptr) objects_.Adopt(*shape, row);
+      EndPastLimit();
     }
   }
   void Erase(std::string_view key) {
     Remember(key);
     if (IsReserved(key)) {
       const auto found = reserved_.find(key);
-      if (found != reserved_.end()) reserved_.erase(found);
+      if (found == reserved_.end()) return;
+      heap_.Count(ReservedBytes(key, found->second), 0);
+      reserved_.erase(found);
     } else if (tables_[IdOf(key)] != nullptr) {
+      const TableShape* shape = ShapeWithObjects(key);
+      if (shape != nullptr) objects_.Release(*shape, Find(key));
       tables_[IdOf(key)]->Erase(key);
     }
   }
-  // Makes a row longer, and returns where the "bytes" new ones are to be written; a row that is not there yet begins with them.
-  char* Extend(std::string_view key, size_t bytes) {
-    const std::string_view old = Find(key);
-    if (undo_ != nullptr && !old.empty()) {
-      undo_->RememberLength(key, old.size());
+  // Makes a row longer by what write(where) then writes, "bytes" of it; a row that is not there yet begins with it.
+  template <typename Write>
+  void Extend(std::string_view key, size_t bytes, Write&& write) {
+    const size_t length = Find(key).size();
+    if (undo_ != nullptr && length != 0) {
+      undo_->RememberLength(key, length);
     } else {
       Remember(key);
     }
-    const size_t length = old.size();
-    return Place(key, length + bytes, length) + length;
+    char* at = Place(key, length + bytes, length) + length;
+    write(at);
+    const TableShape* shape = ShapeWithObjects(key);
+    if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
+    EndPastLimit();
+  }
+  // Folds a fold row (fold.h) into that of a key, where it lies if it can.
+  void Fold(std::string_view key, std::string_view operand) {
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    const bool lies_still = table != nullptr && table->shape().value_is_fixed && table->shape().value_bytes == operand.size();
+    if (lies_still) {
+      Remember(key);
+      const size_t rows = table->rows();
+      char* at = Place(key, operand.size(), operand.size());
+      if (table->rows() != rows) {
+        std::memcpy(at, operand.data(), operand.size());
+        return EndPastLimit();
+      }
+      if (FoldInPlace(at, operand.size(), operand)) return;
+    }
+    const std::string_view stored = Find(key);
+    if (stored.data() == nullptr) return Put(key, operand);
+    std::string row;
+    MergeRows({stored, operand}, &row);
+    Put(key, row);
   }
   void EraseRange(uint8_t id, int key_group, const RowRange& rows) {
     MemoryTable* table = tables_[id].get();
     if (table == nullptr) return;
-    if (undo_ != nullptr) {
+    if (undo_ != nullptr || table->shape().holds_objects) {
       table->VisitRange(key_group, rows, [&](std::string_view key, std::string_view row) {
-        undo_->Remember(Encoded(key_group, id, key), row);
+        if (undo_ != nullptr) {
+          undo_->Remember(Encoded(key_group, id, key), row);
+          objects_.Adopt(table->shape(), row);
+        }
+        objects_.Release(table->shape(), row);
         return true;
       });
     }
     table->EraseRange(key_group, rows);
   }
   void ClearTable(uint8_t id) {
-    if (tables_[id] != nullptr) tables_[id]->Clear();
+    if (tables_[id] == nullptr) return;
+    ReleaseAll(*tables_[id]);
+    tables_[id]->Clear();
   }
 
   // --- A batch over several states.
@@ -154,6 +201,7 @@ class MemoryTables {
     undo_ = &batch_;
   }
   void CommitBatch() {
+    ReleaseRemembered(batch_, 0);
     batch_ = UndoLog();
     in_batch_ = false;
     undo_ = nullptr;
@@ -162,6 +210,22 @@ class MemoryTables {
     if (!in_batch_) return;
     in_batch_ = false;
     EndWrite(0, /*undo=*/true);
+  }
+  // Takes back what an open batch has written, until ResumeBatch().
+  void SuspendBatch() {
+    if (!in_batch_) return;
+    in_batch_ = false;
+    is_suspended_ = true;
+    undo_ = &suspended_;
+    TakeBack(&batch_, 0);
+    undo_ = nullptr;
+  }
+  void ResumeBatch() {
+    if (!is_suspended_) return;
+    is_suspended_ = false;
+    in_batch_ = true;
+    undo_ = &batch_;
+    TakeBack(&suspended_, 0);
   }
   // Runs a change that stays whether the batch that is open does or not.
   template <typename Change>
@@ -187,7 +251,13 @@ class MemoryTables {
 
  private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
-    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed;
+    return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed &&
+           a.holds_objects == b.holds_objects;
+  }
+
+  void Truncate(std::string_view key, size_t bytes) {
+    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key).substr(bytes));
+    Place(key, bytes, bytes);
   }
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
@@ -200,9 +270,22 @@ class MemoryTables {
     char* at = table->Place(key, value_bytes, kept);
     if (at != nullptr) return at;
     any.is_ordered = table->shape().is_ordered;
+    any.holds_objects = table->shape().holds_objects;
+    any.kind = table->shape().kind;
     Reshape(&table, any);
     return table->Place(key, value_bytes, kept);
   }
+  // Ends the write that is going on, if it has passed the limit.
+  void EndPastLimit() const {
+    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
+  }
+
+  void PutReserved(std::string_view key, std::string_view row) {
+    const auto found = reserved_.find(key);
+    heap_.Count(found == reserved_.end() ? 0 : ReservedBytes(key, found->second), ReservedBytes(key, row));
+    reserved_.insert_or_assign(std::string(key), std::string(row));
+  }
+  static size_t ReservedBytes(std::string_view key, std::string_view row) { return kMapNodeBytes + key.size() + row.size(); }
 
   // Moves a table's rows into one of another shape; where some do not fit, into one that takes all.
   void Reshape(std::unique_ptr<MemoryTable>* table, TableShape shape) {
@@ -210,7 +293,9 @@ class MemoryTables {
     const SlotForm form = FormOf(shape);
     const RowRange all;
     VisitRows(rows, all, [&](int, std::string_view key, std::string_view row) {
-      if (!form.Fits(key.size(), row.size())) shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;
+      if (form.Fits(key.size(), row.size())) return;
+      shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;
+      shape.value_is_fixed = false;
     });
     std::unique_ptr<MemoryTable> made = MakeTable(shape, &heap_);
     VisitRows(rows, all, [&](int key_group, std::string_view key, std::string_view row) {
@@ -237,28 +322,80 @@ class MemoryTables {
     if (undo_ == nullptr) return;
     const std::string_view row = Find(key);
     undo_->Remember(key, row.data() == nullptr ? std::nullopt : std::optional<std::string_view>(row));
+    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);  // the log holds them too
+  }
+
+  // The shape of a key's table, if that holds objects.
+  const TableShape* ShapeWithObjects(std::string_view key) const {
+    if (IsReserved(key)) return nullptr;
+    const MemoryTable* table = tables_[IdOf(key)].get();
+    return table != nullptr && table->shape().holds_objects ? &table->shape() : nullptr;
+  }
+  void ReleaseAll(const MemoryTable& table) {
+    if (!table.shape().holds_objects) return;
+    const RowRange all;
+    VisitRows(table.Freeze(range_, all), all, [&](int, std::string_view, std::string_view row) { objects_.Release(table.shape(), row); });
+  }
+  // Releases what the entries of a log from number "begin" on hold.
+  void ReleaseRemembered(const UndoLog& log, size_t begin) {
+    log.VisitRows(begin, [this](std::string_view key, std::string_view row) {
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, row);
+    });
   }
 
   // Ends a write, or a batch, and takes back what it changed since "mark".
   void EndWrite(size_t mark, bool undo) {
     UndoLog* log = undo_;
     undo_ = nullptr;
+    most_bytes_ = kNoLimit;
     if (undo) {
-      log->UndoTo(mark, [this](std::string_view key, std::string_view row) { Put(key, row); }, [this](std::string_view key) { Erase(key); },
-                  [this](std::string_view key, size_t bytes) { Place(key, bytes, bytes); });
+      TakeBack(log, mark);
+    } else if (!in_batch_) {
+      ReleaseRemembered(*log, mark);
     }
     if (in_batch_) undo_ = log;
+  }
+  // Brings the rows of a log back to what they were.
+  void TakeBack(UndoLog* log, size_t mark) {
+    ReleaseRemembered(*log, mark);
+    log->UndoTo(
+        mark,
+        [this](std::string_view key, std::string_view row) {
+          Put(key, row);
+          Trim(key);
+        },
+        [this](std::string_view key) {
+          Erase(key);
+          Trim(key);
+        },
+        [this](std::string_view key, size_t bytes) {
+          Remember(key);
+          Truncate(key, bytes);
+          Trim(key);
+        });
+  }
+  // Near a limit, no more is to be left of what was taken back than there was.
+  void Trim(std::string_view key) {
+    if (limit_bytes_ != 0 && !IsReserved(key) && tables_[IdOf(key)] != nullptr) tables_[IdOf(key)]->Trim(key);
   }
 
   static constexpr size_t kMostPageBytes = size_t{32} << 10;
   static constexpr size_t kMostRowBytes = 1024;  // of pages, beside the row itself
+  static constexpr size_t kMapNodeBytes = 112;   // of a reserved row
+  static constexpr size_t kNoLimit = static_cast<size_t>(-1);
+
+  struct LimitPassed {};  // what ends a write before it takes more than one row too much
 
   const size_t limit_bytes_;
   RowHeap heap_;
+  ObjectNotes objects_;
+  size_t most_bytes_ = kNoLimit;  // what the write that is going on may come to use
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;
   KeyGroupRange range_;
   UndoLog batch_;
+  UndoLog suspended_;  // what the open batch had changed when it was taken back for a while
+  bool is_suspended_ = false;
   UndoLog* undo_ = nullptr;  // the open batch's, or that of a write near the limit
   bool in_batch_ = false;
   size_t batch_bytes_ = 0;

@@ -45,8 +45,8 @@ class OrderedRows {
       FreeLeaf(c, leaf);
     }
     c.heap->Count(DirectoryBytes(), 0);
-    leaves_ = {};
-    firsts_ = {};
+    leaves_ = std::vector<Leaf*>();  // not {}, which would keep the memory
+    firsts_ = std::vector<uint64_t>();
     rows_ = 0;
   }
 
@@ -153,6 +153,17 @@ class OrderedRows {
     return true;
   }
 
+  // Gives back the room that was made for rows which were taken back: of the leaf of a key, and of its row.
+  void Trim(Context& c, std::string_view key) {
+    if (leaves_.empty()) return;
+    const size_t at = LeafOf(c, key);
+    const size_t room = std::max(kLeastSlots, (leaves_[at]->count + 7) & ~size_t{7});
+    if (room < leaves_[at]->room) Remake(c, at, room);
+    const size_t slot = SlotOf(c, at, key);
+    const bool found = slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key);
+    if (found && !c.heap->IsSeen(leaves_[at]->born)) c.form.Trim(c.heap, leaves_[at]->slot(slot, c.form.bytes()));
+  }
+
   // Removes the rows from "lower", up to but without "upper"; an empty "upper" is no bound.
   void EraseRange(Context& c, std::string_view lower, std::string_view upper) {
     if (!upper.empty() && upper <= lower) return;
@@ -231,7 +242,7 @@ class OrderedRows {
     leaf->room = static_cast<uint32_t>(room);
     return leaf;
   }
-  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, leaf->born); }
+  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, Leaf::BytesFor(leaf->room, c.form.bytes()), leaf->born); }
 
   void AddLeaf(Context& c, size_t at, Leaf* leaf) {
     MakeDirectoryRoom(c);

@@ -19,6 +19,10 @@ class PendingBatch : private Counted<PendingBatch> {
     SFKV_RETURN_IF_ERROR(CheckRoom(key.size() + value.size()));
     return FromRocksDB(writes_.Put(AsSlice(key), AsSlice(value)));
   }
+  Status Merge(std::string_view key, std::string_view operand) {
+    SFKV_RETURN_IF_ERROR(CheckRoom(key.size() + operand.size()));
+    return FromRocksDB(writes_.Merge(AsSlice(key), AsSlice(operand)));
+  }
   Status Delete(std::string_view key) {
     SFKV_RETURN_IF_ERROR(CheckRoom(key.size()));
     return FromRocksDB(writes_.Delete(AsSlice(key)));

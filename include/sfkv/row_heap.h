@@ -6,8 +6,6 @@
 // The heap belongs to one thread; views may be dropped by any.
 #pragma once
 
-#include <malloc.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -96,25 +94,23 @@ class RowView : private Counted<RowView> {
 
 class RowHeap {
  public:
-  RowHeap() = default;
+  // "limit_bytes": what rows should take at the most; 0 for no limit. Whoever writes keeps to it (memory_tables.h).
+  explicit RowHeap(size_t limit_bytes = 0) : limit_(limit_bytes == 0 ? std::numeric_limits<size_t>::max() / 2 : limit_bytes) {}
   RowHeap(const RowHeap&) = delete;
   RowHeap& operator=(const RowHeap&) = delete;
 
   void* Allocate(size_t bytes) {
     void* memory = std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc();
-    used_ += TakenBy(memory);
+    used_ += bytes;
     return memory;
   }
   // Frees what was made in the epoch "born", or keeps it for the views that see it.
-  void Free(void* memory, uint64_t born) {
-    const size_t bytes = TakenBy(memory);
+  void Free(void* memory, size_t bytes, uint64_t born) {
     used_ -= bytes;
     if (IsSeen(born) && epochs_->Keep(memory, bytes, epoch_)) return;
     std::free(memory);
   }
-  // How much may be written to what was allocated: not less than was asked for.
-  static size_t RoomOf(void* memory) { return malloc_usable_size(memory); }
   // Counts memory that is held by other means, such as vectors.
   void Count(size_t before, size_t after) { used_ = used_ - before + after; }
 
@@ -128,15 +124,14 @@ class RowHeap {
 
   // Bytes of what is stored now; and of what only views still see.
   size_t used_bytes() const { return used_; }
+  size_t left_bytes() const { return used_ < limit_ ? limit_ - used_ : 0; }
   size_t kept_bytes() const { return epochs_->bytes(); }
 
  private:
-  // With malloc's own word before it.
-  static size_t TakenBy(void* memory) { return RoomOf(memory) + sizeof(size_t); }
-
   std::shared_ptr<internal::Epochs> epochs_ = std::make_shared<internal::Epochs>();
   uint64_t epoch_ = 1;
   size_t used_ = 0;
+  const size_t limit_;
 };
 
 }  // namespace sfkv

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "sfkv/append_guard.h"
+#include "sfkv/fold_codec.h"
+#include "sfkv/fold_guard.h"
 #include "sfkv/key_batch.h"
 #include "sfkv/least_keys.h"
 #include "sfkv/list_codec.h"
@@ -30,6 +32,8 @@ struct TableShape {
   size_t key_bytes = kAnyBytes;    // of every key row, user key included
   size_t value_bytes = kAnyBytes;  // of the longest value
   bool value_is_fixed = false;     // no value is shorter
+  bool holds_objects = false;      // its values are numbers of objects, which somebody counts (memory_objects.h)
+  TableKind kind = TableKind::kValue;
 };
 
 struct ScanOptions {
@@ -109,6 +113,10 @@ class Rows {
   virtual Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) = 0;
   virtual Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) = 0;
 
+  // Folds: fold_table.h says what each does. Results are read by ReadResults().
+  virtual Status FoldRow(FoldGuard* guard, std::string_view key, std::string_view operand, bool may_wait) = 0;
+  virtual Status FoldColumns(FoldGuard* guard, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) = 0;
+
   // Maps: map_table.h.
   virtual Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows,
                             OffsetRow offset) = 0;
@@ -127,6 +135,19 @@ inline Status ReadValues(Rows* rows, const KeyBatch& keys, const ValueCodec& cod
   ValidityBuilder present(count);
   SFKV_RETURN_IF_ERROR(rows->ReadColumns(keys, codec, &builders, &present));
   return FinishValues(codec, &builders, wanted, count, &present, out);
+}
+
+// Reads the results of a batch's fold rows as an Arrow array, by position, null where there is no row.
+inline Status ReadResults(Rows* rows, const KeyBatch& keys, const FoldCodec& codec, ArrowArray* out) {
+  RowSet found;
+  SFKV_RETURN_IF_ERROR(rows->ReadRows(keys, &found));
+  const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
+  const auto find = [&](int64_t i, std::string_view* row) {
+    const size_t distinct = distinct_of[static_cast<size_t>(i)];
+    if (found.Has(distinct)) *row = found.Get(distinct);
+    return found.Has(distinct);
+  };
+  return BuildResults(static_cast<int64_t>(keys.size()), codec, find, out);
 }
 
 }  // namespace sfkv

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "sfkv/directory.h"
+#include "sfkv/fold_table.h"
 #include "sfkv/scan.h"
 
 namespace sfkv {
@@ -162,6 +163,12 @@ class Store : public Rows, private Counted<Store> {
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
     return sfkv::ReadLists(table_, keys, codec, out);
+  }
+  Status FoldRow(FoldGuard* guard, std::string_view key, std::string_view operand, bool may_wait) override {
+    return FoldOperand(&table_, guard, key, operand, may_wait);
+  }
+  Status FoldColumns(FoldGuard* guard, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) override {
+    return sfkv::FoldColumns(&table_, guard, keys, codec, values, offset);
   }
   Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
     return sfkv::PutEntries(&table_, entries, codec, values, rows, offset);

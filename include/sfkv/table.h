@@ -59,6 +59,13 @@ class Table {
     return Resuming(bytes, [&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); });
   }
 
+  Status Merge(std::string_view key, std::string_view operand, bool may_wait) {
+    if (pending_ != nullptr) return pending_->Merge(key, operand);
+    const size_t bytes = key.size() + operand.size();
+    if (!may_wait) return HasRoom(bytes) ? AtOnce(db_->Merge(write_at_once_, AsSlice(key), AsSlice(operand))) : MustWait();
+    return Resuming(bytes, [&] { return db_->Merge(write_, AsSlice(key), AsSlice(operand)); });
+  }
+
   Status Delete(std::string_view key, bool may_wait) {
     if (pending_ != nullptr) return pending_->Delete(key);
     if (!may_wait) return HasRoom(key.size()) ? AtOnce(db_->Delete(write_at_once_, AsSlice(key))) : MustWait();

@@ -20,6 +20,14 @@ class UndoLog {
 
   size_t size() const { return entries_.size(); }
 
+  // Calls visit(key, row) for the rows that are remembered from entry number "begin" on.
+  template <typename Visit>
+  void VisitRows(size_t begin, Visit&& visit) const {
+    for (size_t i = begin; i < entries_.size(); ++i) {
+      if (entries_[i].row && entries_[i].length == 0) visit(entries_[i].key, *entries_[i].row);
+    }
+  }
+
   // Forgets all but the first "size" entries, the last first. Calls put(key, row), remove(key) or truncate(key, bytes) for each.
   template <typename Put, typename Remove, typename Truncate>
   void UndoTo(size_t size, Put&& put, Remove&& remove, Truncate&& truncate) {

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from sfkv._store import Store
+from sfkv._types import ValueSchema
 
 # The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
 Files = list[tuple[str, int, str]]
+# What they are: a database's, or one file of rows.
+Layout = Literal["rocksdb", "rows"]
 
 
 class Engine(Protocol):
@@ -20,14 +23,27 @@ class Engine(Protocol):
         """The rows."""
 
     @property
-    def layout(self) -> str:
-        """What the files of its snapshots are: "rocksdb" or "rows"."""
+    def layout(self) -> Layout:
+        """What the files of its snapshots are."""
+
+    @property
+    def used_bytes(self) -> int | None:
+        """What the state takes in memory; None where it lies on disk."""
+
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        """How the values of a table are kept: what users gave, or with another serializer."""
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
-        """Fixes the rows as they are now. What is returned puts them into ``folder``, from any thread, and says which files these are."""
+        """Fixes the rows as they are now.
+
+        What is returned puts them into ``folder``, from any thread, and says which files these are.
+        """
 
     def compact(self) -> None:
         """Leaves nothing of what was removed."""
 
     def close(self, discard: bool) -> None:
-        """Ends the store: written, durably, and marked clean; or, with ``discard``, as it is. If it cannot be written, it stays open."""
+        """Ends the store: written, durably, and marked clean; or, with ``discard``, as it is.
+
+        If it cannot be written, it stays open.
+        """

@@ -28,8 +28,11 @@ from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.metadata import decode_offset, describe_metadata
+from sfkv.state.aggregating import AggregatingState
+from sfkv.state.folding import Folding, aggregating, reducing
 from sfkv.state.list import ListState
 from sfkv.state.map import MapState
+from sfkv.state.reducing import ReducingState
 from sfkv.state.table import Table
 from sfkv.state.value import ValueState
 
@@ -99,6 +102,47 @@ class KeyedStateBackend:
         state: MapState = self._state(MapState, "map", name, ValueSchema.of(value), KeySchema.of(user_key, "user_key"))
         return state
 
+    def reducing_state(self, name: str, type: Any, reduce: Any) -> ReducingState:
+        """One value for each key, which all that is added is folded into.
+
+        Args:
+            type: of what is added, and of the result; as for ``value_state``.
+            reduce: ``"sum"``, ``"min"``, ``"max"``, ``"first"`` or ``"last"``, which the core folds; or a function of the value
+                so far and the one that is added, that returns the new one. It must not depend on how values are put together.
+
+        Returns:
+            The state; the same one if it was registered before. That a function is the one of the last time is not checked.
+
+        Raises:
+            ConfigError: ``reduce`` is no built-in name; lists them.
+            SchemaError: the built-in does not take the type, says which it takes; or the name was registered with another type
+                or fold, shows both.
+            LimitError: beyond 256 states.
+        """
+        state: ReducingState = self._fold_state(ReducingState, "reducing", name, reducing(type, reduce))
+        return state
+
+    def aggregating_state(
+        self, name: str, type: Any, aggregate: Any, *, accumulator: Any = None, result: Any = None
+    ) -> AggregatingState:
+        """A result for each key, of another type than what is added to it.
+
+        Args:
+            type: of what is added; as for ``value_state``.
+            aggregate: ``"sum"``, ``"min"``, ``"max"``, ``"count"``, ``"mean"``, ``"variance"``, ``"sample_variance"``,
+                ``"first"``, ``"last"``, ``"count_distinct"`` or ``"collect"``, which the core folds; or an object with
+                ``create()``, ``add(accumulator, value)``, ``merge(a, b)`` and ``result(accumulator)``, of which the first three
+                return an accumulator.
+            accumulator: of an object: the type of its accumulators; the default is what msgpack holds.
+            result: of an object: the type of its results; the default leaves them as objects, and batches are lists.
+
+        Returns, Raises:
+            As ``reducing_state``.
+        """
+        folding = aggregating(type, aggregate, accumulator, result)
+        state: AggregatingState = self._fold_state(AggregatingState, "aggregating", name, folding)
+        return state
+
     def table(self, name: str, key: Any, value: Any, *, group_by: Sequence[str] | str | None = None) -> Table:
         """Rows in the order of a key of their own, for operators: time-ordered windows, timers, indexes.
 
@@ -153,10 +197,8 @@ class KeyedStateBackend:
         key: KeySchema | None = None,
     ) -> Any:
         """The state of a name: the one that is known, or one over the table that holds it or will."""
-        keys = {"key": key, "user_key": user_key}
-        table = self._registry.register(
-            name, kind, value, **{role: schema for role, schema in keys.items() if schema is not None}
-        )
+        keys = {role: schema.describe() for role, schema in (("key", key), ("user_key", user_key)) if schema is not None}
+        table = self._registry.register(name, kind, value, **keys)
         known = self._registry.states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
@@ -164,13 +206,25 @@ class KeyedStateBackend:
             self._store,
             table,
             KeyRows(key or self._key, name),
-            ValueRows(value, name),
+            ValueRows(self._engine.values(value, table, kind), name),
             name,
             self,
             KINDS[kind],
             None if user_key is None else KeyRows(user_key, name),
         )
         state = cls(name, native, key or self._key, *([] if user_key is None else [user_key]), value)
+        self._registry.add(name, native, state)
+        return state
+
+    def _fold_state(self, cls: Any, kind: str, name: str, folding: Folding) -> Any:
+        """The same for a state that folds what is added to it."""
+        table = self._registry.register(name, kind, folding.value, **folding.description)
+        known = self._registry.states.get(name)
+        if known is not None and known._folding.is_like(folding):
+            return known
+        values = ValueRows(folding.stored, name)
+        native = _table.Table(self._store, table, KeyRows(self._key, name), values, name, self, folding.kind)
+        state = cls(name, native, self._key, folding)
         self._registry.add(name, native, state)
         return state
 
@@ -232,6 +286,14 @@ class KeyedStateBackend:
         return self._slot
 
     @property
+    def used_bytes(self) -> int | None:
+        """What the state takes in memory, with all that holds it; None where it lies on disk, and the slot reports its memory.
+
+        Not counted are the objects of states of objects, and what open scans and unfinished snapshots keep beyond the state.
+        """
+        return self._engine.used_bytes
+
+    @property
     def key_groups(self) -> tuple[int, int]:
         """The first and the last key group that this backend owns."""
         return self._store.key_groups
@@ -274,7 +336,8 @@ class KeyedStateBackend:
             SchemaError, ConfigError, ClosedError, BusyError
 
         Cost:
-            The call flushes what is not in files yet, and links files. The rest happens in a thread.
+            On RocksDB the call flushes what is not in files yet, and links files. In memory it copies nothing: what is written
+            before the snapshot is done copies the pages that it touches. The rest happens in a thread.
         """
         local.check_id(id)
         describe_metadata(metadata)
@@ -309,6 +372,8 @@ class KeyedStateBackend:
 
     def compact(self) -> None:
         """Rewrites all files, so that each key has one row and nothing is left of cleared ones. Reads are fastest then.
+
+        In memory it gives what cleared rows took back to the system.
 
         Cost:
             Reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and tests.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import errno
+import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfkv import _core, _memory, _table
-from sfkv._errors import ConfigError, DiskFullError, StorageError
+from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files
+from sfkv._types import KeySchema, Serializer, ValueSchema
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
 from sfkv.backend.registry import read_tables
@@ -22,11 +22,10 @@ from sfkv.backend.routing import check_parallelism
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint.manifest import Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
-from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_rows
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
 _WRITE_BYTES = 256 << 20  # a call's writes are one
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class HashMapStateBackend:
@@ -66,7 +65,8 @@ class HashMapStateBackend:
             path: the directory; made, with its parents, if it is missing. None for state that ends with ``close``.
             key: as for ``EmbeddedRocksDBStateBackend.open``, and so are the other arguments and what is raised.
             slot: not used; state in memory has a limit of its own.
-            recover: accept a directory that was not closed. It then holds what it held when it was opened.
+            recover: accept a directory that was not closed. It then holds what it was last closed with: nothing, if it
+                never was.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -96,7 +96,7 @@ class HashMapStateBackend:
 
         Args:
             path: the directory; missing or empty. None for state that ends with ``close``.
-            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and raised.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so is the rest: what is returned and raised too.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -107,10 +107,24 @@ class HashMapStateBackend:
         if path is not None:
             check_empty(Path(path))
         verify(snapshot)
-        directory = None if path is None else _core.Directory(os.path.abspath(path), create=True, recover=False)
-        with self._opening(path, directory) as store:
-            _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
-            return self._opened(store, directory, schema, slot, snapshot)
+        with self._opening(path, None) as store:
+            try:
+                _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
+            except OSError as error:
+                if isinstance(error, Error):
+                    raise
+                raise CheckpointError(
+                    f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=store.path
+                ) from error
+            if path is None:
+                return self._opened(store, None, schema, slot, snapshot)
+            check_empty(Path(path))  # still; and only now it is made, so that a failure leaves nothing
+            directory = _core.Directory(os.path.abspath(path), create=True, recover=False)
+            try:
+                return self._opened(store, directory, schema, slot, snapshot)
+            except BaseException:
+                directory.close()
+                raise
 
     @contextlib.contextmanager
     def _opening(self, path: str | os.PathLike[str] | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:
@@ -144,11 +158,18 @@ class HashMapStateBackend:
 class _Engine:
     """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
 
-    layout = "rows"
+    layout: Layout = "rows"
 
     def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
         self.store = store
         self._directory = directory
+
+    @property
+    def used_bytes(self) -> int:
+        return self.store.used_bytes
+
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        return _live(self.store, value, value.serializer, table, KINDS[kind])
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         frozen = self.store.freeze()
@@ -192,27 +213,43 @@ def _open_directory(path: Path, create: bool, has_key: bool, recover: bool) -> _
         raise
 
 
-def _stored_rows(path: str | os.PathLike[str] | None) -> Iterator[tuple[int, bytes]]:
+def _stored_rows(path: str | os.PathLike[str] | None) -> Generator[tuple[int, bytes], None, None]:
     """The rows that a directory holds; none if it is new."""
     if path is not None and os.path.exists(Path(path) / ROWS_NAME):
         try:
             yield from read_rows(Path(path) / ROWS_NAME)
         except OSError as error:
-            raise _failed(error, "open", str(path)) from error
+            raise of_system(error, "open", str(path)) from error
 
 
 def _fill(
-    store: _memory.MemoryStore, blocks: Iterator[tuple[int, bytes]], agree_with_store: Callable[[], KeySchema]
+    store: _memory.MemoryStore, blocks: Generator[tuple[int, bytes], None, None], agree_with_store: Callable[[], KeySchema]
 ) -> KeySchema:
     """Puts rows into an empty store: its own first, which say what the others are."""
-    first = next(blocks, None)
-    if first is not None:
-        load(store, iter([first]), store.path)
-    schema = agree_with_store()
-    if first is not None:
-        _declare(store, schema)
-        load(store, blocks, store.path)
-    return schema
+    with contextlib.closing(blocks):
+        first = next(blocks, None)
+        if first is not None and first[0] != RESERVED_GROUP:
+            raise CorruptionError(
+                f"Corruption: the rows of {store.path} do not begin with what they are: restore another snapshot",
+                path=store.path,
+            )
+        if first is not None:
+            load(store, iter([first]), store.path)
+        schema = agree_with_store()
+        if first is not None:
+            _declare(store, schema)
+            load(store, blocks, store.path)
+        return schema
+
+
+def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Serializer | None, table: int, kind: int) -> ValueSchema:
+    """The schema by which a table holds live objects, where there is a serializer."""
+    if serializer is None:
+        store.serializers.pop(table, None)  # of a state that was dropped
+        return value
+    live = copy.copy(value)
+    live.serializer = store.live(table, kind, serializer)
+    return live
 
 
 def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
@@ -221,10 +258,15 @@ def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
         if stored["kind"] == "payloads":
             continue
         name = stored["name"]
+        kind = KINDS.get(stored["kind"], _table.VALUE)
         value = with_history(ValueSchema.parse(stored["value"]), stored["value"])
+        if stored["kind"] not in KINDS:  # a fold, whose rows come to have their form when it is registered
+            value = ValueSchema.of(bytes)
+        elif stored["value"]["serializer"] is not None:  # the object itself comes with the state
+            value.serializer = store.live(table, kind, None)
         own_key = KeySchema.parse(stored["key"]) if "key" in stored else key
         user_keys = KeyRows(KeySchema.parse(stored["user_key"]), name) if "user_key" in stored else None
-        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, KINDS[stored["kind"]], user_keys)
+        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, kind, user_keys)
 
 
 def _blocks(frozen: _memory.Snapshot) -> Iterator[tuple[int, bytes]]:
@@ -242,11 +284,4 @@ def _store_rows(path: Path, frozen: _memory.Snapshot) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             new.unlink()
-        raise error if isinstance(error, StorageError) else _failed(error, "close", str(path)) from error
-
-
-def _failed(error: OSError, operation: str, path: str) -> StorageError:
-    cls = DiskFullError if error.errno in _FULL else StorageError
-    failure = cls(f"IO error: {error}", operation=operation, path=path)
-    failure.errno = error.errno
-    return failure
+        raise of_system(error, "close", str(path)) from error

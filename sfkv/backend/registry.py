@@ -11,7 +11,8 @@ from sfkv import _batch, _store, _table
 from sfkv._descriptions import UNREADABLE, read_table
 from sfkv._errors import ConfigError, CorruptionError, LimitError, SchemaError, UsageError
 from sfkv._evolution import evolve, with_history
-from sfkv._types import KeySchema, ValueSchema, describe_text
+from sfkv._folds import describe_aggregate
+from sfkv._types import ValueSchema, describe_text
 
 _MAX_TABLES = 256
 _MAX_NAME_BYTES = 1000
@@ -35,15 +36,14 @@ class Registry:
         self._natives: weakref.WeakSet[_table.Table] = weakref.WeakSet()
         self._finish_drops()
 
-    def register(self, name: str, kind: str, value: ValueSchema, **keys: KeySchema) -> int:
+    def register(self, name: str, kind: str, value: ValueSchema, **more: Any) -> int:
         """The table byte of a state, which is stored with what it holds when the name is new.
 
-        ``value`` learns the versions that are stored for it.
+        ``value`` learns the versions that are stored for it; ``more`` are further members of the description.
         """
         if kind != "payloads":
             _check_name(name)
-        wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None}
-        wanted |= {role: schema.describe() for role, schema in keys.items()}
+        wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None, **more}
         table = next((table for table, stored in self.tables.items() if stored["name"] == name), -1)
         if table >= 0:
             self._compare(table, wanted, value)
@@ -148,4 +148,5 @@ def read_tables(store: _store.Store) -> dict[int, dict[str, Any]]:
 def _text_of(table: dict[str, Any]) -> str:
     own_key = table.get("user_key") or table.get("key")
     key = f"{describe_text(own_key)}, " if own_key is not None else ""
-    return f"{table['kind']}<{key}{describe_text(table['value'])}>"
+    fold = f", {describe_aggregate(table)}" if "aggregate" in table else ""
+    return f"{table['kind']}<{key}{describe_text(table['value'])}{fold}>"

@@ -9,8 +9,8 @@ from typing import Any
 
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
-from sfkv._types import KeySchema
-from sfkv.backend.engine import Files
+from sfkv._types import KeySchema, ValueSchema
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.routing import check_parallelism
@@ -157,10 +157,14 @@ class EmbeddedRocksDBStateBackend:
 class _Engine:
     """A database; see ``engine.Engine``."""
 
-    layout = "rocksdb"
+    layout: Layout = "rocksdb"
+    used_bytes = None
 
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store
+
+    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+        return value
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         files = self.store.snapshot(folder)

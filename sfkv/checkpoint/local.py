@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sfkv import __version__, _core
-from sfkv._errors import CheckpointError, ConfigError, Error
+from sfkv._errors import CheckpointError, ConfigError, Error, of_system
 from sfkv.checkpoint.manifest import MANIFEST_NAME, Snapshot, SnapshotFile, encode_manifest, read_manifest
 
 
@@ -100,6 +100,8 @@ def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, 
 
 
 def failed(id: int, folder: Path, cause: Exception) -> CheckpointError:
+    if isinstance(cause, OSError):
+        cause = of_system(cause, "snapshot", str(folder))
     error = CheckpointError(f"snapshot {id} was not taken: {cause}", operation="snapshot", path=str(folder))
     error.code = getattr(cause, "code", CheckpointError.code)
     error.retryable = getattr(cause, "retryable", False)

@@ -1,6 +1,4 @@
-"""A snapshot becomes a store: a database by its files, hard-linked or copied, or either kind of store by the rows; all of it checked
-first.
-"""
+"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or either kind by its rows."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 from sfkv import _core, _store
@@ -71,7 +69,7 @@ def load(store: _store.Store, blocks: Iterator[tuple[int, bytes]], path: str) ->
         store.load_block(key_group, block)
 
 
-def blocks_of(snapshot: Snapshot) -> Iterator[tuple[int, bytes]]:
+def blocks_of(snapshot: Snapshot) -> Generator[tuple[int, bytes], None, None]:
     """The rows of a snapshot that was verified, the store's own first."""
     if snapshot.layout == "rows":
         yield from read_rows(snapshot.path / ROWS_NAME)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ _HEAD = b"sfkv rows format 1\n"
 _END_GROUP = 0xFFFE
 _FIELDS = struct.Struct("<HII")  # key group, bytes of the block, bytes as they are stored
 _CHECKSUM = struct.Struct("<I")
+_MOST_COMPRESSED = 255  # LZ4 makes no byte of more
 
 
 def write_rows(path: Path, blocks: Iterable[tuple[int, bytes]]) -> None:
@@ -46,7 +47,7 @@ def write_rows(path: Path, blocks: Iterable[tuple[int, bytes]]) -> None:
         os.fsync(file.fileno())
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_rows(path: Path) -> Generator[tuple[int, bytes], None, None]:
     """The blocks of a file, one at a time.
 
     Raises:
@@ -56,6 +57,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
     codec = pa.Codec("lz4_raw")
     count = 0
     with path.open("rb") as file:
+        left = os.fstat(file.fileno()).st_size - len(_HEAD)
         if file.read(len(_HEAD)) != _HEAD:
             raise _damaged(path)
         while True:
@@ -64,6 +66,9 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
             if len(checksum) < _CHECKSUM.size:
                 raise _damaged(path)
             key_group, size, stored_size = _FIELDS.unpack(fields)
+            left -= _FIELDS.size + _CHECKSUM.size + stored_size
+            if left < 0:  # and no memory is asked for that a damaged size speaks of
+                raise _damaged(path)
             stored = file.read(stored_size)
             if len(stored) < stored_size or zlib.crc32(stored, zlib.crc32(fields)) != _CHECKSUM.unpack(checksum)[0]:
                 raise _damaged(path)
@@ -72,10 +77,13 @@ def read_rows(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise _damaged(path)
                 return
             count += 1
+            if size > _MOST_COMPRESSED * stored_size:
+                raise _damaged(path)
             try:
-                yield key_group, codec.decompress(stored, size, asbytes=True)
+                block = codec.decompress(stored, size, asbytes=True)
             except (OSError, ValueError) as error:  # as pyarrow's are
                 raise _damaged(path) from error
+            yield key_group, block
 
 
 def _write_block(file: object, fields: bytes, stored: bytes) -> None:

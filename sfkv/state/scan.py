@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -39,6 +39,7 @@ class Layout:
         value: a struct of what the values are; None to leave them out.
         user_key: of a map state, whose entries are the rows.
         columns: the names of those that are given, in this order; None for all. A single name is a sequence of one.
+        stored: a struct of what is read where the values are made of something else; then all columns are given.
 
     Raises:
         SchemaError: ``columns`` names none, one twice, or one that there is not.
@@ -51,6 +52,7 @@ class Layout:
         *,
         user_key: KeySchema | None = None,
         columns: Sequence[str] | str | None = None,
+        stored: pa.DataType | None = None,
     ) -> None:
         fields = list(key.record_arrow)
         key_count = len(fields)
@@ -58,10 +60,10 @@ class Layout:
             taken = {field.name for field in fields}
             fields += [field.with_name(prefix + field.name) if field.name in taken else field for field in more or []]
         self.key_type = key.record_arrow
-        self.value_type = value
+        self.value_type = stored or value
         # The numbers of those that are read.
         self.key_columns = list(range(key_count))
-        self.value_columns = list(range(0 if value is None else value.num_fields))
+        self.value_columns = list(range(0 if self.value_type is None else self.value_type.num_fields))
         # Which of those that are read stands where in the answer; None if all do, where they are.
         self.order: list[int] | None = None
         if columns is not None:
@@ -103,8 +105,17 @@ class Scan:
         backend. Writes made meanwhile are not seen.
     """
 
-    def __init__(self, table: _table.Table, batch_rows: int, layout: Layout, rows: RowRange | None = None) -> None:
+    def __init__(
+        self,
+        table: _table.Table,
+        batch_rows: int,
+        layout: Layout,
+        rows: RowRange | None = None,
+        *,
+        convert: Callable[[pa.StructArray], pa.StructArray] | None = None,
+    ) -> None:
         check_batch_rows(batch_rows)
+        self._convert = convert
         self._schema = layout.schema
         self._order = layout.order
         with_values = layout.value_type is not None
@@ -125,7 +136,10 @@ class Scan:
         if batch is None:
             self.close()
             raise StopIteration
-        columns = [column for part in batch if part is not None for column in part.flatten()]
+        keys, user_keys, values = batch
+        if self._convert is not None:
+            values = self._convert(values)
+        columns = [column for part in (keys, user_keys, values) if part is not None for column in part.flatten()]
         if self._order is not None:
             columns = [columns[i] for i in self._order]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)

@@ -6,6 +6,9 @@ import subprocess
 import pytest
 
 import sfkv
+from tests.backends import new_backend
+
+pytestmark = pytest.mark.backends
 
 
 @pytest.fixture
@@ -46,6 +49,7 @@ def test_close_on_a_full_disk_loses_nothing(disk):
         assert keyed.value_state("v", bytes).contains_many(range(3000)).to_pylist() == [True] * 3000
 
 
+@pytest.mark.only("rocksdb", reason="writes to memory need no disk")
 def test_writes_on_a_full_disk_fail_typed_and_go_on_with_space(disk):
     with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("4MB")) as keyed:
         state = keyed.value_state("v", bytes)
@@ -74,17 +78,18 @@ def test_a_snapshot_on_a_full_disk_leaves_nothing(disk, tmp_path):
         assert state.contains_many(range(2000)).to_pylist() == [True] * 2000
         (disk / "ballast").unlink()
         keyed.snapshot(1, disk / "snapshots").result()
-        with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", disk / "snapshots" / "chk-1") as restored:
+        with new_backend().restore(tmp_path / "r", disk / "snapshots" / "chk-1") as restored:
             assert restored.value_state("v", bytes).contains_many(range(2000)).to_pylist() == [True] * 2000
 
 
+@pytest.mark.only("rocksdb", reason="a restore into memory needs next to no disk")
 def test_a_restore_onto_a_full_disk_leaves_nothing(disk, tmp_path):
     with sfkv.open(tmp_path / "s", key=int) as keyed:
         keyed.value_state("v", bytes).put_many(range(2000), [os.urandom(1000) for _ in range(2000)])
         taken = keyed.snapshot(1, tmp_path / "snapshots").result()
     fill(disk, left=500_000)
     with pytest.raises(sfkv.CheckpointError, match="No space left"):
-        sfkv.EmbeddedRocksDBStateBackend().restore(disk / "r", taken)
+        new_backend().restore(disk / "r", taken)
     assert {path.name for path in disk.iterdir()} == {"ballast"}
 
 

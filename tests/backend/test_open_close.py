@@ -7,6 +7,9 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from tests.backends import new_backend
+
+pytestmark = pytest.mark.backends
 
 
 def marker(path):
@@ -82,6 +85,7 @@ def test_a_refused_recovery_leaves_the_directory_unclean(tmp_path):
         sfkv.open(tmp_path / "s", key=str)
 
 
+@pytest.mark.only("rocksdb", reason="memory has nothing of what was written since it was opened after a kill")
 def test_after_a_kill_the_offset_tells_which_writes_are_there(tmp_path, run_python):
     """Each batch adds one to each of 100 keys, and stores its number as the offset in the same write."""
     run_python(
@@ -210,7 +214,7 @@ def listing(path):
 
 
 def test_another_key_range_or_parallelism_is_refused_and_shows_both(tmp_path):
-    backend = sfkv.EmbeddedRocksDBStateBackend()
+    backend = new_backend()
     with backend.open(tmp_path / "s", key=str, max_parallelism=64, key_groups=(3, 9)) as keyed:
         assert (keyed.key_groups, keyed.max_parallelism) == ((3, 9), 64)
     with pytest.raises(sfkv.SchemaError, match="utf8.*int64"):
@@ -257,6 +261,7 @@ def test_a_foreign_directory_is_refused_and_untouched(tmp_path):
         sfkv.open(tmp_path / "s" / "thesis.txt", key=str)
 
 
+@pytest.mark.only("rocksdb", reason="it is about RocksDB's files")
 def test_a_rocksdb_of_someone_else_is_refused(tmp_path):
     with sfkv.open(tmp_path / "s", key=str):
         pass
@@ -313,6 +318,7 @@ def test_a_held_directory_names_its_holder(tmp_path, run_python):
         assert keyed.value_state("v", int).get("a") == 1
 
 
+@pytest.mark.only("rocksdb", reason="these are RocksDB's files; test_rows_files.py damages memory's")
 @pytest.mark.parametrize("name", ["CURRENT", "MANIFEST-", "OPTIONS-", ".sst"])
 def test_a_damaged_file_is_corruption_or_storage_error_and_the_rest_is_unharmed(tmp_path, name):
     with sfkv.open(tmp_path / "s", key=str) as keyed:
@@ -332,6 +338,7 @@ def test_a_damaged_file_is_corruption_or_storage_error_and_the_rest_is_unharmed(
         assert keyed.value_state("v", str).get_many(["k7"]).to_pylist() == ["x" * 50]
 
 
+@pytest.mark.only("rocksdb", reason="memory has no table files; test_rows_files.py alters every byte of its file")
 def test_a_flipped_bit_in_a_table_file_is_corruption(tmp_path):
     with sfkv.open(tmp_path / "s", key=str) as keyed:
         keyed.value_state("v", str).put_many([f"k{i}" for i in range(2000)], [f"{i}" * 20 for i in range(2000)])
@@ -374,6 +381,7 @@ def test_bad_memory_is_refused(memory):
         sfkv.Slot(memory)
 
 
+@pytest.mark.only("rocksdb", reason="memory takes nothing from a slot")
 def test_slots_follow_flinks_formulas_and_are_freed_with_their_last_holder(tmp_path):
     slot = sfkv.Slot("64MB")
     assert (slot.memory_bytes, slot.cache_bytes, slot.write_buffer_bytes) == (64 << 20, 55_924_053, 22_369_621)

@@ -38,7 +38,8 @@ def expected(number: int) -> dict[str, Any]:
             seen.setdefault(key, []).append(batch)
             last[key, key % 3] = batch
         pad[batch % 4] = pad_of(batch)
-    return {"offset": number or None, "count": count, "seen": seen, "last": last, "pad": pad}
+    total = {key: sum(numbers) for key, numbers in seen.items()}
+    return {"offset": number or None, "count": count, "seen": seen, "total": total, "last": last, "pad": pad}
 
 
 def contents(keyed: sfkv.KeyedStateBackend) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def contents(keyed: sfkv.KeyedStateBackend) -> dict[str, Any]:
         "offset": keyed.offset,
         "count": {row["key"]: row["value"] for row in rows(keyed.value_state("count", int))},
         "seen": {row["key"]: row["value"] for row in rows(keyed.list_state("seen", int))},
+        "total": {row["key"]: row["value"] for row in rows(keyed.reducing_state("total", int, "sum"))},
         "last": {(row["key"], row["user_key"]): row["value"] for row in rows(keyed.map_state("last", int, int))},
         "pad": {row["key"]: row["value"] for row in rows(keyed.value_state("pad", bytes))},
     }
@@ -101,10 +103,12 @@ class Job:
             self.attempted = max(self.attempted, number)
             keys = keys_of(number)
             count, seen = self.keyed.value_state("count", int), self.keyed.list_state("seen", int)
+            total = self.keyed.reducing_state("total", int, "sum")
             last, pad = self.keyed.map_state("last", int, int), self.keyed.value_state("pad", bytes)
             with self.keyed.batch(offset=number):
                 count.put_many(keys, keys * 1000 + number)
                 seen.add_many(keys, np.full(len(keys), number))
+                total.add_many(keys, np.full(len(keys), number))
                 last.put_many(keys, keys % 3, np.full(len(keys), number))
                 pad.put(number % 4, pad_of(number))
 

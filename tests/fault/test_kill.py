@@ -18,7 +18,7 @@ WORKER = f"""
 import os, sys, numpy as np, sfkv
 keyed = sfkv.open(sys.argv[1], key=int, recover=True, slot=sfkv.Slot("4MB"))
 count, seen, last = keyed.value_state("count", int), keyed.list_state("seen", int), keyed.map_state("last", int, int)
-pad = keyed.value_state("pad", bytes)
+pad, total = keyed.value_state("pad", bytes), keyed.reducing_state("total", int, "sum")
 done = keyed.offset or 0
 print("ready", flush=True)
 while done < {BATCH * BATCHES}:
@@ -29,6 +29,7 @@ while done < {BATCH * BATCHES}:
             for key in keys.tolist():
                 rows[key] = (rows[key] or 0) + 1
         seen.add_many(keys, numbers)
+        total.add_many(keys, numbers)
         last.put_many(keys, numbers % 5, numbers)
         pad.put(done, os.urandom(20_000))  # so that memtables fill, and flushes and compactions are always under way
     done += {BATCH}
@@ -50,6 +51,8 @@ def check(path):
         lists = {row["key"]: row["value"] for row in keyed.list_state("seen", int).scan().to_arrow().to_pylist()}
         starts = np.cumsum([0, *groups.values()])
         assert lists == {key: numbers[order[starts[i] : starts[i + 1]]].tolist() for i, key in enumerate(groups)}
+        sums = {row["key"]: row["value"] for row in keyed.reducing_state("total", int, "sum").scan().to_arrow().to_pylist()}
+        assert sums == {key: sum(values) for key, values in lists.items()}
         entries = keyed.map_state("last", int, int).scan().to_arrow().to_pylist()
         expected = {}
         for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 import sfkv
@@ -13,6 +14,8 @@ from tests.format import decoder
 from tests.format import strategies as sts
 from tests.format.arrays import plain, simplest
 from tests.format.running import draw_chunked, examples, may_lack_an_object, run, same, with_one_nan
+
+pytestmark = pytest.mark.backends
 
 any_type = sts.value_types | sts.records | sts.deep_types()
 types = pa.types

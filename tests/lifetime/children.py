@@ -21,9 +21,16 @@ def opened(path: Path | str, slot: sfkv.Slot | None = None) -> sfkv.KeyedStateBa
     keyed.list_state("l", int).update_many(range(KEYS), [[key, key + 1] for key in range(KEYS)])
     keyed.map_state("m", int, int).put_all(1, {number: number * 2 for number in range(ENTRIES)})
     tables(keyed).put_many({"end": range(KEYS), "user": range(KEYS)}, range(KEYS))
+    sums(keyed).add_many(range(KEYS), range(KEYS))
+    spreads(keyed).add_many([1, 1, 2], [5, 9, 3])
     keyed.cells.set("c", 7)
     keyed.payloads.replace({5: b"five", 6: b"six", 7: b"seven"})
     return keyed
+
+
+def state_of(path: Path) -> str:
+    """How a directory was left."""
+    return (path / "SFKV").read_text().split("state ")[1].split()[0]
 
 
 class Kind(NamedTuple):
@@ -72,6 +79,44 @@ def maps(keyed: sfkv.KeyedStateBackend) -> sfkv.MapState:
 
 def tables(keyed: sfkv.KeyedStateBackend) -> sfkv.Table:
     return keyed.table("t", {"end": int, "user": int}, int, group_by="user")
+
+
+def sums(keyed: sfkv.KeyedStateBackend) -> sfkv.ReducingState:
+    return keyed.reducing_state("r", int, "sum")
+
+
+def spreads(keyed: sfkv.KeyedStateBackend) -> sfkv.AggregatingState:
+    return keyed.aggregating_state("a", int, Spread(), result=int)
+
+
+class Spread:
+    """An aggregate object."""
+
+    def create(self) -> list[int]:
+        return []
+
+    def add(self, accumulator: list[int], value: int) -> list[int]:
+        return [min([*accumulator, value]), max([*accumulator, value])]
+
+    def merge(self, a: list[int], b: list[int]) -> list[int]:
+        return [min(a + b), max(a + b)]
+
+    def result(self, accumulator: list[int]) -> int:
+        return accumulator[1] - accumulator[0]
+
+
+def use_sums(state: sfkv.ReducingState) -> None:
+    equal(state.get(2), 2)
+    state.add(2, 5)
+    state.add_many([2, KEYS], [1, 1])
+    equal(state.get_many([2, KEYS, -1]).to_pylist(), [8, 1, None])
+
+
+def use_spreads(state: sfkv.AggregatingState) -> None:
+    equal(state.get(1), 4)
+    state.add(1, 0)
+    state.add_many([1, 2], [10, 4])
+    equal(state.get_many([1, 2, -1]).to_pylist(), [10, 1, None])
 
 
 def use_value(state: sfkv.ValueState) -> None:
@@ -171,6 +216,7 @@ def start_data(keyed: sfkv.KeyedStateBackend) -> Any:
         "present": value(keyed).contains_many([1, KEYS]),
         "lists": lists(keyed).get_many([3, KEYS]),
         "maps": maps(keyed).items_many([1]),
+        "sums": sums(keyed).get_many([3, KEYS]),
         "entries": maps(keyed).get_many([1, 1], [4, ENTRIES]),
         "batch": next(value(keyed).scan(batch_rows=10)),
         "table": lists(keyed).scan().to_arrow(),
@@ -185,6 +231,7 @@ def use_data(data: Any) -> None:
     equal(data["numbers"].sum(), KEYS * (KEYS - 1) // 2)
     equal(data["present"].to_pylist(), [True, False])
     equal(data["lists"].to_pylist(), [[3, 4], []])
+    equal(data["sums"].to_pylist(), [3, None])
     equal(data["maps"].to_pylist(), [[(number, number * 2) for number in range(ENTRIES)]])
     equal(data["entries"].to_pylist(), [8, None])
     equal(data["batch"]["key"].to_pylist(), data["batch"]["value"].to_pylist())
@@ -213,6 +260,10 @@ KINDS = [
     Kind("value state", value, use_value, wrote=100),
     Kind("list state", lists, use_list),
     Kind("map state", maps, use_map),
+    Kind("reducing state", sums, use_sums),
+    Kind("aggregating state", spreads, use_spreads),
+    Kind("scan of sums", lambda keyed: started(sums(keyed).scan(batch_rows=100)), rows_left(KEYS - 100)),
+    Kind("scan of an object's results", lambda keyed: started(spreads(keyed).scan(batch_rows=1)), rows_left(1)),
     Kind("scan of values", lambda keyed: started(value(keyed).scan(batch_rows=100)), rows_left(KEYS - 100)),
     Kind("scan of lists", lambda keyed: started(lists(keyed).scan(batch_rows=100)), rows_left(KEYS - 100)),
     Kind("scan of maps", lambda keyed: started(maps(keyed).scan(batch_rows=100)), rows_left(ENTRIES - 100)),

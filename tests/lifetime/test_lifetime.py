@@ -12,6 +12,8 @@ import pytest
 import sfkv
 from sfkv.backend.keyed import _open_backends
 
+pytestmark = pytest.mark.backends
+
 
 def test_a_second_thread_in_one_backend_is_told_so(tmp_path):
     """Two threads hammer one backend: each call answers right or raises BusyError, and both outcomes occur."""
@@ -164,6 +166,7 @@ def test_a_state_keeps_nothing_open_after_close(tmp_path):
         assert repr(thing)
 
 
+@pytest.mark.only("rocksdb", reason="memory takes nothing from a slot")
 def test_many_opens_and_closes_leave_the_slot_empty(tmp_path):
     slot = sfkv.Slot("8MB")
     for _ in range(50):
@@ -182,8 +185,19 @@ def test_pickling_is_refused_with_the_way_on(keyed):
             pickle.dumps(thing)
 
 
+@pytest.mark.only("rocksdb", reason="no store is opened")
 @pytest.mark.parametrize(
-    "name", ["_core.Slot", "_core.RocksDBStore", "_table.Table", "_scan.Scan", "_rows.KeyRows", "_bundle.BundleRows"]
+    "name",
+    [
+        "_core.Slot",
+        "_core.RocksDBStore",
+        "_memory.MemoryStore",
+        "_memory.Snapshot",
+        "_table.Table",
+        "_scan.Scan",
+        "_rows.KeyRows",
+        "_bundle.BundleRows",
+    ],
 )
 def test_native_objects_cannot_be_made_half(name):
     """An object whose native part was never made would crash at its first call."""

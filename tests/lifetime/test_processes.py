@@ -5,12 +5,16 @@ import pytest
 import sfkv
 from tests.lifetime.workers import Inherited
 
+pytestmark = pytest.mark.backends
+
 # Calls that need no store: they answer in a child as in the parent.
 NO_STORE = {
-    "KeyedStateBackend": {"cells", "payloads", "close", "closed", "path", "slot", "states", "restored_from",
+    "KeyedStateBackend": {"cells", "payloads", "close", "used_bytes", "closed", "path", "slot", "states", "restored_from",
                           "key_groups", "max_parallelism"},
     "ValueState": {"name", "type"},
     "ListState": {"name", "type"},
+    "ReducingState": {"name", "type"},
+    "AggregatingState": {"name", "type"},
     "MapState": {"name", "type", "__getitem__"},
     "Table": {"name", "type", "key_type"},
     "Scan": {"schema", "close", "__iter__"},
@@ -21,7 +25,8 @@ def test_every_call_is_tried(in_memory):
     """The table in workers.py is complete."""
     made = Inherited(str(in_memory))
     named = set(made.calls())
-    for thing in (made.keyed, made.value, made.lists, made.maps, made.table, made.view, made.cells, made.payloads, made.scan):
+    states = (made.value, made.lists, made.maps, made.sums, made.spreads, made.table)
+    for thing in (made.keyed, *states, made.view, made.cells, made.payloads, made.scan):
         cls = type(thing)
         wanted = ("__getitem__", "__setitem__", "__delitem__", "__contains__", "__iter__", "__next__", "__len__", "__bool__")
         public = {name for name in vars(cls) if not name.startswith("_") or name in wanted}
@@ -50,6 +55,28 @@ def test_a_forked_process_has_everything_refused_and_a_store_of_its_own(run_pyth
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_a_child_opens_stores_where_the_parent_had_none(run_python, in_memory):
+    """Modules that are first loaded in the child see the same forks as those that the parent had loaded."""
+    done = run_python(
+        """
+        import os, sfkv
+        slot = sfkv.Slot("8MB")
+        child = os.fork()
+        if child == 0:
+            for number, backend in enumerate((sfkv.HashMapStateBackend(), sfkv.EmbeddedRocksDBStateBackend())):
+                with backend.open(f"{STORE}/{number}", key=int) as keyed:
+                    keyed.value_state("v", int).put(1, 2)
+                assert keyed.closed
+                with backend.open(f"{STORE}/{number}") as keyed:
+                    assert keyed.value_state("v", int).get(1) == 2
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+        STORE=str(in_memory),
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_a_pool_of_forked_processes(run_python, in_memory):
     done = run_python(
         """
@@ -68,26 +95,27 @@ def test_a_pool_of_forked_processes(run_python, in_memory):
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_spawned_process_has_a_store_of_its_own_and_finds_the_parents_busy(run_python, in_memory):
+def test_a_spawned_process_has_a_store_of_its_own_and_finds_the_parents_busy(run_python, in_memory, on_backend):
     done = run_python(
         """
         import multiprocessing, os
         from tests.lifetime import workers
         parent = workers.inherit(STORE)
         process = multiprocessing.get_context("spawn").Process(
-            target=workers.own_store_beside, args=(f"{STORE}/own", parent.keyed.path, os.getpid()))
+            target=workers.own_store_beside, args=(BACKEND, f"{STORE}/own", parent.keyed.path, os.getpid()))
         process.start()
         process.join(60)
         assert process.exitcode == 0, process.exitcode
         parent.use()
         """,
         STORE=str(in_memory),
+        BACKEND=on_backend,
     )
     assert (done.stdout, done.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_an_executor_of_processes(run_python, in_memory, method):
+def test_an_executor_of_processes(run_python, in_memory, on_backend, method):
     done = run_python(
         """
         import multiprocessing, os
@@ -98,7 +126,7 @@ def test_an_executor_of_processes(run_python, in_memory, method):
         context = multiprocessing.get_context(METHOD)
         with ProcessPoolExecutor(2, mp_context=context, initializer=refused) as executor:
             futures = [
-                executor.submit(workers.own_store_beside, f"{STORE}/own-{number}", parent.keyed.path, os.getpid())
+                executor.submit(workers.own_store_beside, BACKEND, f"{STORE}/own-{number}", parent.keyed.path, os.getpid())
                 for number in range(4)
             ]
             assert os.getpid() not in [future.result(60) for future in futures]
@@ -106,6 +134,7 @@ def test_an_executor_of_processes(run_python, in_memory, method):
         """,
         STORE=str(in_memory),
         METHOD=method,
+        BACKEND=on_backend,
     )
     assert (done.stdout, done.stderr) == ("", "")
 
@@ -295,6 +324,7 @@ def test_forks_while_other_threads_open_and_close_stores(run_python, in_memory):
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.only("rocksdb", reason="memory takes nothing from a slot")
 def test_a_slot_of_the_parent_is_refused_in_a_child(run_python, in_memory):
     run_python(
         """

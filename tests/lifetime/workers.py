@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import sfkv
-from tests.lifetime.children import lists, maps, opened, started, tables, value
+from tests import backends
+from tests.lifetime.children import lists, maps, opened, spreads, started, sums, tables, value
 
 # What a forked process inherits.
 inherited: Inherited
@@ -25,6 +26,7 @@ class Inherited:
         self.other = opened(f"{path}/b", self.slot)
         self.value, self.lists, self.maps = value(self.keyed), lists(self.keyed), maps(self.keyed)
         self.table = tables(self.keyed)
+        self.sums, self.spreads = sums(self.keyed), spreads(self.keyed)
         self.view, self.cells, self.payloads = self.maps[1], self.keyed.cells, self.keyed.payloads
         self.scan = started(self.value.scan(batch_rows=50))
         self.range = started(self.table.scan_range(None, 400, batch_rows=50))
@@ -48,6 +50,8 @@ class Inherited:
             "KeyedStateBackend.value_state": lambda: keyed.value_state("new", int),
             "KeyedStateBackend.list_state": lambda: keyed.list_state("new", int),
             "KeyedStateBackend.map_state": lambda: keyed.map_state("new", int, int),
+            "KeyedStateBackend.reducing_state": lambda: keyed.reducing_state("new", int, "sum"),
+            "KeyedStateBackend.aggregating_state": lambda: keyed.aggregating_state("new", int, "mean"),
             "KeyedStateBackend.table": lambda: keyed.table("new", int, int),
             "KeyedStateBackend.get_many": lambda: keyed.get_many([(v, [1])]),
             "KeyedStateBackend.drop_state": lambda: keyed.drop_state("v"),
@@ -67,6 +71,8 @@ class Inherited:
             "ValueState.bundle": lambda: v.bundle([1]).__enter__(),
             "ValueState.scan": v.scan,
             "ValueState.scan_keys": v.scan_keys,
+            **calls_on_folds("ReducingState", self.sums),
+            **calls_on_folds("AggregatingState", self.spreads),
             "ListState.get": lambda: e.get(1),
             "ListState.add": lambda: e.add(1, 2),
             "ListState.add_all": lambda: e.add_all(1, [2]),
@@ -160,6 +166,23 @@ class Inherited:
         self.other.close()
 
 
+def calls_on_folds(cls: str, state: Any) -> dict[str, Callable[[], Any]]:
+    """Every call on a reducing or aggregating state."""
+    return {
+        f"{cls}.get": lambda: state.get(1),
+        f"{cls}.add": lambda: state.add(1, 2),
+        f"{cls}.clear": lambda: state.clear(1),
+        f"{cls}.__contains__": lambda: 1 in state,
+        f"{cls}.__getitem__": lambda: state[1],
+        f"{cls}.get_many": lambda: state.get_many([1]),
+        f"{cls}.add_many": lambda: state.add_many([1], [2]),
+        f"{cls}.clear_many": lambda: state.clear_many([1]),
+        f"{cls}.contains_many": lambda: state.contains_many([1]),
+        f"{cls}.scan": state.scan,
+        f"{cls}.scan_keys": state.scan_keys,
+    }
+
+
 def inherit(path: str) -> Inherited:
     global inherited
     inherited = Inherited(path)
@@ -231,8 +254,9 @@ def refused_and_own_store(path: str) -> int:
     return own_store(path)
 
 
-def own_store_beside(path: str, parents: str, pid: int) -> int:
-    """Uses a store of its own; the parent's is busy, and the error says where."""
+def own_store_beside(backend: str, path: str, parents: str, pid: int) -> int:
+    """Uses a store of its own; the parent's is busy, and the error says where. For a process that may know nothing yet."""
+    backends.use(backend)
     own_store(path)
     try:
         sfkv.open(parents)

@@ -16,7 +16,7 @@ import sfkv
 from tests.model import ModelBackend
 from tests.property.engines import SMALL
 from tests.property.keys import KINDS, kind, order
-from tests.property.values import TYPES, VALUES, plain_rows
+from tests.property.values import FOLDS, RESULTS, open_state, plain_rows, types_of
 
 NAMES = ["a", "b", "c", "d"]
 SEQUENCE = "sequence"  # the cell that is set after each call: by it, what a crash left is found in the history
@@ -50,7 +50,7 @@ class Base:
         self.parallelism = data.draw(st.sampled_from([1, 3, 128]), label="max_parallelism")
         self.slot = sfkv.Slot(self.configuration.memory)
         self.backend = self.configuration.backend()
-        self.model = ModelBackend()
+        self.model = ModelBackend(RESULTS)
         self.stores = self.taken = self.sequence = 0
         self.in_batch = False
         self.scans: list[tuple[sfkv.Scan, str, str, list[Any]]] = []
@@ -105,13 +105,12 @@ class Base:
             free = [next(name for name in (f"another {i}" for i in itertools.count()) if name not in self.model.states)]
         name = data.draw(st.sampled_from(known * 3 + free), label="state")
         if name in free:
-            self.register(name, kind, data.draw(st.sampled_from(sorted(VALUES)), label="type"))
+            self.register(name, kind, data.draw(st.sampled_from(types_of(kind)), label="type"))
         type = self.model.types[name]
         return self.handle(self.keyed, kind, name, type), self.model.states[name], type
 
     def handle(self, keyed: sfkv.KeyedStateBackend, kind: str, name: str, type: str) -> Any:
-        more = (self.kind.type,) if kind == "map" else ()
-        return getattr(keyed, f"{kind}_state")(name, *more, TYPES[type])
+        return open_state(keyed, kind, name, type, self.kind.type)
 
     def register(self, name: str, kind: str, type: str) -> None:
         self.handle(self.keyed, kind, name, type)
@@ -144,7 +143,7 @@ class Base:
                 if state.kind == "map":
                     rows.update({("row", name, key, user_key): entry for user_key, entry in value.items()})
                 else:
-                    rows["row", name, key] = value
+                    rows["row", name, key] = state.get(key)
         rows.update({("cell", cell): value for cell, value in cells.items()})
         rows.update({("payload", group): payload for group, payload in payloads.items()})
         rows["offset",] = offset
@@ -244,6 +243,9 @@ class Base:
             keys = [self.kind.key_of_cells(cells) for cells in zip(*(column.to_pylist() for column in columns), strict=True)]
             handle.clear_many(keys)
             for key, value in state.rows.items():
+                if state.kind in FOLDS:
+                    handle.add_many([key] * len(value), value)
+                    continue
                 getattr(handle, {"value": "put", "list": "update", "map": "put_all"}[state.kind])(key, value)
         for cell in self.keyed.cells:
             self.keyed.cells.delete(cell)

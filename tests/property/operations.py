@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.property.keys import Kind
-from tests.property.values import TYPES, random_value
+from tests.property.values import FOLDS, random_value, types_of, values_of
 
 Operation = tuple[Any, ...]
 State = tuple[str, str, str]
@@ -19,13 +19,17 @@ State = tuple[str, str, str]
 STATES: list[State] = [
     *(("value", "count", "int"), ("value", "last", "record"), ("value", "any", "object"), ("value", "payload", "blob")),
     *(("list", "numbers", "int"), ("list", "visits", "record"), ("map", "totals", "int"), ("map", "pages", "text")),
+    *(("reducing", "total", "sum"), ("reducing", "most", "max"), ("reducing", "tail", "letters")),
+    *(("aggregating", "average", "mean"), ("aggregating", "words", "distinct"), ("aggregating", "span", "spread")),
 ]
 METHODS = {
     "value": "put clear put_many put_many put_many clear_many get contains get_many get_many contains_many bundle bundle",
     "list": "add add_all add_many add_many update update_many clear clear_many get contains get_many get_many contains_many",
+    "reducing": "add add_many add_many add_many clear clear_many get contains get_many get_many contains_many",
     "map": "put put_all put_many put_many delete delete_many delete_many clear clear_many get contains is_empty get_many "
     "contains_many contains_entries items items_many view",
 }
+METHODS["aggregating"] = METHODS["reducing"]
 OTHERS = [
     *(
         "batch",
@@ -148,6 +152,15 @@ class Generator:
             return ([self.rng.choice([None, some(), some()]) for _ in range(count)],)
         return ()
 
+    def arguments_of_reducing(self, method: str, count: int, type: str, kind: str = "reducing") -> tuple[Any, ...]:
+        of = values_of(kind, type)
+        if method == "add":
+            return (self.value(of),)
+        return ([self.value(of) for _ in range(count)],) if method == "add_many" else ()
+
+    def arguments_of_aggregating(self, method: str, count: int, type: str) -> tuple[Any, ...]:
+        return self.arguments_of_reducing(method, count, type, "aggregating")
+
     def arguments_of_map(self, method: str, count: int, type: str) -> tuple[Any, ...]:
         if method == "put_all":
             several = [self.user_key() for _ in range(1 + self.count())]
@@ -210,5 +223,6 @@ class Generator:
         """Its name comes back with another type, and now and then as another kind."""
         i = self.rng.randrange(len(self.states))
         old = self.states[i]
-        self.states[i] = (self.rng.choice([old[0], "value", "list", "map"]), old[1], self.rng.choice(sorted(TYPES)))
+        kind = self.rng.choice([old[0], "value", "list", "map", *FOLDS])
+        self.states[i] = (kind, old[1], self.rng.choice(types_of(kind)))
         return ("drop_state", old, self.states[i])

@@ -10,7 +10,7 @@ from tests.model import ModelBackend
 from tests.property.engines import Configuration
 from tests.property.keys import Kind, canonical, order
 from tests.property.operations import ONE_KEY, STATES, Operation, State
-from tests.property.values import TYPES, plain, plain_entries, plain_lists, plain_rows
+from tests.property.values import RESULTS, open_state, plain, plain_entries, plain_lists, plain_rows
 
 
 class Failure(Exception):
@@ -46,8 +46,7 @@ class Runner:
         return self.folder / f"store-{self.stores}"
 
     def state(self, kind: str, name: str, type: str) -> Any:
-        more = (self.kind.type,) if kind == "map" else ()
-        return getattr(self.keyed, f"{kind}_state")(name, *more, TYPES[type])
+        return open_state(self.keyed, kind, name, type, self.kind.type)
 
     def run(self, operation: Operation) -> Any:
         try:
@@ -182,7 +181,7 @@ class Model:
         keys = list(dict.fromkeys([*kind.pool, *kind.user_keys]))
         self.groups = dict(zip(keys, kind.groups(keys, max_parallelism), strict=True))
         self.owned = owned
-        self.model = ModelBackend()
+        self.model = ModelBackend(RESULTS)
         for state in STATES:
             self.model.state(*state)
 
@@ -278,7 +277,8 @@ class Model:
             return [
                 (key, *entry) for key in self.sorted(rows) for entry in sorted(rows[key].items(), key=lambda e: order(e[0]))
             ]
-        return [(key, rows[key] if state[0] == "value" else list(rows[key])) for key in self.sorted(rows)]
+        handle = self.model.state(*state)
+        return [(key, handle.get(key)) for key in self.sorted(rows)]
 
     def scan_keys(self, state: State, batch_rows: int) -> list[Any]:
         return [(key,) for key in self.sorted(self.model.state(*state).rows)]

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 
 from tests.property.keys import canonical, order
 from tests.property.machine import ABSENT, OFFSETS, Base
-from tests.property.values import VALUES, plain, plain_entries, plain_lists
+from tests.property.values import FOLDS, VALUES, plain, plain_entries, plain_lists, values_of
 
 
 class ValueRules(Base):
@@ -130,6 +130,50 @@ class ListRules(Base):
         assert plain_lists(type, state.get_many(self.shaped(data, keys))) == expected
         assert state.contains_many(keys).to_pylist() == [bool(values) for values in expected]
         assert [key in state for key in keys] == [bool(values) for values in expected]
+
+
+class FoldRules(Base):
+    """Reducing and aggregating states."""
+
+    def pick_fold(self, data):
+        kind = data.draw(st.sampled_from(sorted(FOLDS)), label="kind")
+        state, model, type = self.pick(data, kind)
+        return state, model, VALUES[values_of(kind, type)]
+
+    @rule(data=st.data(), offset=OFFSETS)
+    def add_to_folds(self, data, offset):
+        state, model, values_of_type = self.pick_fold(data)
+        keys = self.keys(data)
+        values = [data.draw(values_of_type) for _ in keys]
+        if data.draw(st.booleans(), label="one by one"):
+            for key, value in zip(keys, values, strict=True):
+                state.add(key, value)
+                model.add(key, value)
+                self.mark()
+        else:
+            state.add_many(self.shaped(data, keys), values, offset=offset)
+            model.add_many(keys, values)
+            self.set_offset(offset)
+            self.mark("in order" if offset is None else "whole")
+
+    @rule(data=st.data(), offset=OFFSETS)
+    def clear_folds(self, data, offset):
+        state, model, _ = self.pick_fold(data)
+        keys = self.keys(data)
+        state.clear_many(self.shaped(data, keys), offset=offset)
+        model.clear_many(keys)
+        self.set_offset(offset)
+        self.mark("in order" if offset is None else "whole")
+
+    @rule(data=st.data())
+    def read_folds(self, data):
+        state, model, _ = self.pick_fold(data)
+        keys = self.keys(data)
+        batch = self.shaped(data, keys)
+        assert state.get_many(batch).to_pylist() == model.get_many(keys)
+        assert [state.get(key, ABSENT) for key in keys] == [model.get(key, ABSENT) for key in keys]
+        assert state.contains_many(batch).to_pylist() == model.contains_many(keys)
+        assert [key in state for key in keys] == model.contains_many(keys)
 
 
 class MapRules(Base):

@@ -9,22 +9,22 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 import sfkv
 from tests.property.machine import OFFSETS, Base
-from tests.property.state_rules import ListRules, MapRules, ValueRules
-from tests.property.values import VALUES, plain_rows
+from tests.property.state_rules import FoldRules, ListRules, MapRules, ValueRules
+from tests.property.values import FOLDS, VALUES, plain_rows, types_of
 
 # What is called inside a batch: rules that take an offset, and others.
 WITH_OFFSET = (
     *("put_many", "clear_values", "work_on_a_bundle", "add_to_lists"),
-    *("replace_lists", "put_entries", "remove_entries"),
+    *("replace_lists", "put_entries", "remove_entries", "add_to_folds", "clear_folds"),
 )
 STEPS = (
     *WITH_OFFSET,
-    *("put", "read_values", "change_a_list", "read_lists", "read_entries", "change_a_map_by_its_view"),
+    *("put", "read_values", "change_a_list", "read_lists", "read_folds", "read_entries", "change_a_map_by_its_view"),
     *("set_a_cell", "change_payloads", "refused"),
 )
 
 
-class WholeRules(ValueRules, ListRules, MapRules):
+class WholeRules(ValueRules, ListRules, MapRules, FoldRules):
     """What goes beyond one state: batches, cells, payloads, scans, and the end of a state."""
 
     @rule(data=st.data(), offset=OFFSETS)
@@ -109,9 +109,8 @@ class WholeRules(ValueRules, ListRules, MapRules):
         with pytest.raises(sfkv.ClosedError):
             dropped.scan()
         if data.draw(st.booleans(), label="register anew"):
-            self.register(
-                name, data.draw(st.sampled_from(["value", "list", "map"])), data.draw(st.sampled_from(sorted(VALUES)))
-            )
+            kind = data.draw(st.sampled_from(["value", "list", "map", *FOLDS]))
+            self.register(name, kind, data.draw(st.sampled_from(types_of(kind))))
 
     @rule(data=st.data(), batch_rows=st.integers(1, 4))
     def begin_a_scan(self, data, batch_rows):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 from hypothesis import strategies as st
 
+import sfkv
 from tests.property.keys import Kind, canonical
 
 
@@ -20,12 +23,81 @@ class Seen:
     raw: bytes
 
 
+class Spread:
+    """An aggregate object: the least and the greatest number, and what lies between them."""
+
+    def create(self) -> list[int]:
+        return []
+
+    def add(self, accumulator: list[int], value: int) -> list[int]:
+        return [min([*accumulator, value]), max([*accumulator, value])]
+
+    def merge(self, a: list[int], b: list[int]) -> list[int]:
+        return [min(a + b), max(a + b)]
+
+    def result(self, accumulator: list[int]) -> int:
+        return accumulator[1] - accumulator[0]
+
+
+def last_letters(a: str, b: str) -> str:
+    return (a + b)[-9:]
+
+
+@dataclasses.dataclass(frozen=True)
+class FoldType:
+    """What a state folds, of which type, and how the model does it."""
+
+    of: str
+    fold: Any
+    result: Callable[[list[Any]], Any]
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+# By kind and a name that stands for the type. Sums of what VALUES has fit.
+FOLDS: dict[str, dict[str, FoldType]] = {
+    "reducing": {
+        "sum": FoldType("small", "sum", sum),
+        "max": FoldType("text", "max", lambda texts: max(texts, key=str.encode)),
+        "first": FoldType("blob", "first", lambda values: values[0]),
+        "last": FoldType("text", "last", lambda values: values[-1]),
+        "letters": FoldType("text", last_letters, lambda texts: functools.reduce(last_letters, texts)),
+    },
+    "aggregating": {
+        "count": FoldType("object", "count", len),
+        "mean": FoldType("small", "mean", lambda numbers: sum(numbers) / len(numbers)),
+        "distinct": FoldType("text", "count_distinct", lambda texts: len(set(texts))),
+        "collected": FoldType("int", "collect", list),
+        "spread": FoldType("small", Spread(), lambda numbers: max(numbers) - min(numbers), {"result": int}),
+    },
+}
+RESULTS = {name: fold.result for folds in FOLDS.values() for name, fold in folds.items()}
+
+
+def types_of(kind: str) -> list[str]:
+    """What a state of a kind may be of."""
+    return sorted(FOLDS.get(kind, VALUES.keys() - {"small"}))
+
+
+def values_of(kind: str, type: str) -> str:
+    """The type of what is put into a state, or added to it."""
+    return FOLDS[kind][type].of if kind in FOLDS else type
+
+
+def open_state(keyed: sfkv.KeyedStateBackend, kind: str, name: str, type: str, user_key: Any) -> Any:
+    """A state of a kind, of what ``type`` stands for."""
+    if kind in FOLDS:
+        fold = FOLDS[kind][type]
+        return getattr(keyed, f"{kind}_state")(name, TYPES[fold.of], fold.fold, **fold.options)
+    return getattr(keyed, f"{kind}_state")(name, *([user_key] if kind == "map" else []), TYPES[type])
+
+
 _TEXT = st.characters(exclude_categories=["Cs"])
 _INT64 = st.integers(-(2**63), 2**63 - 1)
 
-TYPES: dict[str, Any] = {"int": int, "text": str, "record": Seen, "object": object, "blob": bytes}
+TYPES: dict[str, Any] = {"int": int, "text": str, "record": Seen, "object": object, "blob": bytes, "small": int}
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int": _INT64,
+    "small": st.integers(-(2**40), 2**40),
     "text": st.text(_TEXT, max_size=20),
     "record": st.builds(Seen, _INT64, st.none() | st.text(_TEXT, max_size=5), st.binary(max_size=5)),
     "object": st.recursive(
@@ -39,6 +111,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 def random_value(rng: random.Random, type: str) -> Any:
     if type == "int":
         return rng.choice([0, -(2**63), 2**63 - 1, rng.randrange(1000)])
+    if type == "small":
+        return rng.randrange(-(2**40), 2**40)
     if type == "text":
         return rng.choice(["", "\0", "ü" * rng.randrange(200), chr(rng.randrange(0xD800)) * rng.randrange(2000)])
     if type == "record":

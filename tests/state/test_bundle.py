@@ -6,6 +6,8 @@ import pytest
 
 import sfkv
 
+pytestmark = pytest.mark.backends
+
 
 @dataclasses.dataclass
 class Count:

@@ -7,6 +7,8 @@ import pytest
 
 import sfkv
 
+pytestmark = pytest.mark.backends
+
 KEYS = 6000
 
 

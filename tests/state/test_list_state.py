@@ -5,7 +5,10 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from tests.backends import new_backend
 from tests.state.test_value_state import VALUES, Trip
+
+pytestmark = pytest.mark.backends
 
 
 def rows_of(state):
@@ -189,7 +192,7 @@ def test_lists_survive_reopening_and_snapshots(keyed, tmp_path):
         assert again.list_state("l", str).get("a") == ["1", "3", "4"]
         with pytest.raises(sfkv.SchemaError, match="list<utf8>.*value<utf8>"):
             again.value_state("l", str)
-    with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", tmp_path / "chk" / "chk-1") as restored:
+    with new_backend().restore(tmp_path / "r", tmp_path / "chk" / "chk-1") as restored:
         restored.list_state("l", str).add("a", "5")
         assert restored.list_state("l", str).get("a") == ["1", "3", "5"]
 
@@ -231,7 +234,7 @@ def test_a_list_that_would_be_too_long_is_refused_at_the_write_and_reads_on(keye
 
 
 def test_writes_are_split_and_all_arrive(tmp_path):
-    with sfkv.EmbeddedRocksDBStateBackend(write_batch_bytes=64).open(tmp_path / "s", key=int) as keyed:
+    with new_backend(write_batch_bytes=64).open(tmp_path / "s", key=int) as keyed:
         state = keyed.list_state("l", str)
         keys = [i % 100 for i in range(1000)]
         state.add_many(keys, [str(i) for i in range(1000)])

@@ -7,7 +7,10 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from tests.backends import new_backend
 from tests.state.test_value_state import VALUES, Trip
+
+pytestmark = pytest.mark.backends
 
 
 def entries_of(state):
@@ -266,5 +269,5 @@ def test_maps_survive_reopening_and_snapshots(keyed, tmp_path):
         assert dict(again.map_state("m", str, object)["k"]) == {"a": [1], "b": None}
         with pytest.raises(sfkv.SchemaError, match="map<utf8, msgpack>.*map<int64, msgpack>"):
             again.map_state("m", int, object)
-    with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", tmp_path / "chk" / "chk-1") as restored:
+    with new_backend().restore(tmp_path / "r", tmp_path / "chk" / "chk-1") as restored:
         assert dict(restored.map_state("m", str, object)["k"]) == {"a": [1]}

@@ -6,6 +6,8 @@ import pytest
 
 import sfkv
 
+pytestmark = pytest.mark.backends
+
 
 def as_dict(scan):
     return {row["key"]: row["value"] for row in scan.to_arrow().to_pylist()}

@@ -8,7 +8,10 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from tests.backends import new_backend
 from tests.state.windows import WINDOW, ends, seeks_of
+
+pytestmark = pytest.mark.backends
 
 # --- One row, and batches.
 
@@ -179,6 +182,7 @@ def test_null_bounds_and_texts_with_zeros(keyed):
     assert value(table.scan_range("a", "a", upper_inclusive=True)) == [3]
 
 
+@pytest.mark.only("rocksdb", reason="it counts the engine's seeks")
 def test_an_empty_range_does_not_ask_the_engine(keyed, windows):
     for bounds in ((5, 5), (6, 5), ((5, "b"), (5, "a")), ((5, "a"), 5)):
         assert seeks_of(keyed, lambda bounds=bounds: ends(windows.scan_range(*bounds))) == 0
@@ -186,6 +190,7 @@ def test_an_empty_range_does_not_ask_the_engine(keyed, windows):
     assert len(ends(windows.scan())) == 300
 
 
+@pytest.mark.only("rocksdb", reason="it counts the engine's seeks")
 def test_one_key_group_is_visited_where_the_bounds_tell_it(keyed, windows):
     by_user = keyed.table("by user", {"user": str, "end": int}, int, group_by="user")
     by_user.put_many({"user": ["a"] * 10 + ["b"] * 10, "end": [*range(10)] * 2}, range(20))
@@ -207,6 +212,7 @@ def test_batches_have_the_size_asked_for(windows, batch_rows):
     )
 
 
+@pytest.mark.only("rocksdb", reason="it counts the engine's seeks")
 def test_an_early_stop_reads_no_further(keyed, windows):
     scan = windows.scan_range(batch_rows=1)
     assert seeks_of(keyed, lambda: next(scan)) < 20
@@ -339,7 +345,7 @@ def test_a_snapshot_has_tables(tmp_path):
         keyed.snapshot(1, tmp_path / "chk").result()
     (snapshot,) = sfkv.list_snapshots(tmp_path / "chk")
     assert snapshot.tables[0]["key"]["group_by"] == ["user"]
-    with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "r", snapshot) as keyed:
+    with new_backend().restore(tmp_path / "r", snapshot) as keyed:
         table = keyed.table("t", WINDOW, int, group_by="user")
         assert ends(table.scan_range(None, 5)) == [1]
 

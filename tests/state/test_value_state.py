@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from tests.backends import new_backend
+
+pytestmark = pytest.mark.backends
 
 
 @dataclasses.dataclass
@@ -198,7 +201,7 @@ def test_answers_outlive_the_backend(tmp_path):
 
 
 def test_writes_are_split_and_all_arrive(tmp_path):
-    backend = sfkv.EmbeddedRocksDBStateBackend(write_batch_bytes=64)
+    backend = new_backend(write_batch_bytes=64)
     with backend.open(tmp_path / "s", key=int) as keyed:
         state = keyed.value_state("v", str)
         state.put_many(range(500), [str(i) * (i % 7) for i in range(500)])

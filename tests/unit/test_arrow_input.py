@@ -15,6 +15,8 @@ import pytest
 import sfkv
 from tests.unit.broken import Broken
 
+pytestmark = pytest.mark.backends
+
 BAD = b"\xff\xfe"  # no UTF-8
 POINT = pa.struct([pa.field("x", pa.int16(), nullable=False), ("name", pa.utf8())])
 DEEP = pa.schema(

@@ -3,6 +3,8 @@
 In a page, all ``python`` blocks run in order, in one namespace and an empty directory. A comment behind an expression is its
 value; one behind a ``print`` is the line that it prints; a ``text`` block behind a block is all that this printed. A block
 that begins with ``# name.py`` is that file, and a ``console`` block runs it. Blocks of other languages are not run.
+
+A block that names what this sfkv does not have yet (``AWAITED``) is left out; the page is skipped when the others have run.
 """
 
 from __future__ import annotations
@@ -22,10 +24,16 @@ from typing import Any
 import pytest
 
 import sfkv
+import sfkv.flink
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE = sorted((DOCS / "guide").glob("*.md"))
+AWAITED = [
+    name
+    for name in ("HashMapStateBackend", "reducing_state", "aggregating_state")
+    if not hasattr(sfkv, name) and not hasattr(sfkv.KeyedStateBackend, name)
+]
 PAGES = [DOCS / "index.md", *GUIDE, *sorted((DOCS / "reference").glob("*.md"))]
 
 
@@ -132,21 +140,32 @@ def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def test_the_blocks_of_a_page_do_what_they_say(path, empty_directory):
     page = Page(path)
     blocks = blocks_of(path)
-    run_blocks(page, blocks)
+    left_out = [block for block in blocks if block.language == "python" and any(name in block.code for name in AWAITED)]
+    run_blocks(page, [block for block in blocks if block not in left_out])
     assert page.checked > 0 or not any(block.language == "python" for block in blocks)
+    if left_out:
+        pytest.skip(f"sfkv has no {', '.join(AWAITED)} yet: not run in line {', '.join(str(block.line) for block in left_out)}")
 
 
-def test_every_public_name_is_in_the_reference():
-    reference = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
-    shown = re.findall(r"^\.\. auto\w+:: (\w+)$", reference, re.MULTILINE)
-    assert sorted(shown) == sfkv.__all__
+@pytest.mark.parametrize("module", [sfkv, sfkv.flink], ids=lambda module: module.__name__)
+def test_every_public_name_is_in_the_reference(module):
+    shown = []
+    for path in (DOCS / "reference").glob("*.md"):
+        for current, directives in re.findall(
+            r"^\.\. currentmodule:: (\S+)$(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL
+        ):
+            if current == module.__name__:
+                shown += re.findall(r"^\.\. auto\w+:: (\w+)$", directives, re.MULTILINE)
+    assert sorted(shown) == module.__all__
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_page_names_only_what_exists(path):
     text = path.read_text()
     for name in re.findall(r"\bsfkv\.([A-Za-z_]\w*)", text):
-        assert name in sfkv.__all__, name
+        assert name in [*sfkv.__all__, "flink"], name
+    for name in re.findall(r"\bsfkv\.flink\.([A-Z]\w*)", text):
+        assert name in [*sfkv.flink.__all__, "HashMapStateBackend"], name
     backend = sfkv.KeyedStateBackend
     for name in re.findall(r"\bkeyed\.([A-Za-z_]\w*)", text):
         assert hasattr(backend, name), name

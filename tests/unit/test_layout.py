@@ -17,10 +17,10 @@ HEADERS = ROOT / "include" / "sfkv"
 CHAIN = [
     ["version", "status", "buffer", "debug", "forward"],
     ["key_group", "arrow", "utf8", "type", "column_view", "column_builder"],
-    ["row_codec", "key_codec", "record_codec", "finish", "value_codec", "list_codec", "map_codec", "lifetime"],
-    ["key_batch", "row_set", "write_batch", "row_block", "append_guard", "least_keys", "rows"],
+    ["row_codec", "key_codec", "record_codec", "finish", "value_codec", "list_codec", "map_codec", "wide", "fold", "lifetime"],
+    ["key_batch", "row_set", "write_batch", "row_block", "append_guard", "fold_guard", "fold_codec", "least_keys", "rows"],
     ["rocksdb_compat", "process_locks", "background", "merge", "slot", "flush_watch", "options", "pending", "step_reader"],
-    ["directory", "table", "list_table", "map_table", "scan"],
+    ["directory", "table", "list_table", "map_table", "fold_table", "scan"],
     ["store"],
     ["snapshot"],
 ]

@@ -1,0 +1,43 @@
+// Keeps what a read has to fold few, though adding does not know how many operands a key has.
+#pragma once
+
+#include "sfkv/append_guard.h"
+
+namespace sfkv {
+
+// Operands lie one behind the other until the engine folds them for good, and until then each read of their key folds them anew: of a
+// key that is added to all the time there would be as many as a memtable holds. So adds to frequent keys are counted, and each
+// kMostOperands-th is folded into what is stored, by a read and a put. A cell counts for one of the keys that share it, the others
+// against it: so it finds the keys that are more than their share of the adds, and the others have few operands in a memtable anyway.
+// One table's, one thread's.
+class FoldGuard {
+ public:
+  // Whether what is stored of the key must be read and put now.
+  bool MustSettle(std::string_view key) {
+    const size_t hash = std::hash<std::string_view>()(key);
+    Cell& cell = cells_[hash % kCells];
+    const auto tag = static_cast<uint8_t>(hash >> 56);
+    if (cell.added == 0) cell.tag = tag;
+    if (cell.tag != tag) {
+      --cell.added;
+      return false;
+    }
+    if (++cell.added < kMostOperands) return false;
+    cell.added = 0;
+    return true;
+  }
+  // Of rows that grow.
+  AppendGuard* sizes() { return &sizes_; }
+
+ private:
+  struct Cell {
+    uint8_t tag = 0;
+    uint8_t added = 0;
+  };
+  static constexpr size_t kCells = 65536;
+  static constexpr uint8_t kMostOperands = 16;
+  std::vector<Cell> cells_ = std::vector<Cell>(kCells);
+  AppendGuard sizes_;
+};
+
+}  // namespace sfkv
