@@ -102,6 +102,7 @@ cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
         HashKind hash_kind()
         bint Parse(string_view row, CBuilders* builders) except +
         bint has_group()
+        optional[size_t] FrontBytes(string_view row) except +
         bint is_fixed()
         size_t fixed_bytes()
         int32_t HashRow(string_view row) except +

@@ -46,6 +46,8 @@ class MemoryTables {
   const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
 
   void Clear() {
+    ReleaseRemembered(batch_, 0);
+    ReleaseRemembered(suspended_, 0);
     for (std::unique_ptr<MemoryTable>& table : tables_) {
       if (table != nullptr) ReleaseAll(*table);
       table = nullptr;
@@ -120,8 +122,8 @@ class MemoryTables {
       char* at = Place(key, row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
       if (shape != nullptr) objects_.Adopt(*shape, row);
-      EndPastLimit();
     }
+    EndIfPastLimit();
   }
   void Erase(std::string_view key) {
     Remember(key);
@@ -149,7 +151,7 @@ class MemoryTables {
     write(at);
     const TableShape* shape = ShapeWithObjects(key);
     if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
-    EndPastLimit();
+    EndIfPastLimit();
   }
   // Folds a fold row (fold.h) into that of a key, where it lies if it can.
   void Fold(std::string_view key, std::string_view operand) {
@@ -161,7 +163,7 @@ class MemoryTables {
       char* at = Place(key, operand.size(), operand.size());
       if (table->rows() != rows) {
         std::memcpy(at, operand.data(), operand.size());
-        return EndPastLimit();
+        return EndIfPastLimit();
       }
       if (FoldInPlace(at, operand.size(), operand)) return;
     }
@@ -255,6 +257,11 @@ class MemoryTables {
            a.holds_objects == b.holds_objects;
   }
 
+  // Between the changes of a write, each of which is whole.
+  void EndIfPastLimit() const {
+    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
+  }
+
   void Truncate(std::string_view key, size_t bytes) {
     if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key).substr(bytes));
     Place(key, bytes, bytes);
@@ -275,11 +282,6 @@ class MemoryTables {
     Reshape(&table, any);
     return table->Place(key, value_bytes, kept);
   }
-  // Ends the write that is going on, if it has passed the limit.
-  void EndPastLimit() const {
-    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
-  }
-
   void PutReserved(std::string_view key, std::string_view row) {
     const auto found = reserved_.find(key);
     heap_.Count(found == reserved_.end() ? 0 : ReservedBytes(key, found->second), ReservedBytes(key, row));
@@ -348,14 +350,18 @@ class MemoryTables {
     UndoLog* log = undo_;
     undo_ = nullptr;
     most_bytes_ = kNoLimit;
+    if (in_batch_ && !undo) {
+      undo_ = log;
+      return;
+    }
     if (undo) {
       TakeBack(log, mark);
-    } else if (!in_batch_) {
+    } else {
       ReleaseRemembered(*log, mark);
     }
     if (in_batch_) undo_ = log;
   }
-  // Brings the rows of a log back to what they were.
+  // Brings the rows of a log back to what they were; if another log is open, it remembers what they are.
   void TakeBack(UndoLog* log, size_t mark) {
     ReleaseRemembered(*log, mark);
     log->UndoTo(
@@ -388,8 +394,8 @@ class MemoryTables {
 
   const size_t limit_bytes_;
   RowHeap heap_;
-  ObjectNotes objects_;
   size_t most_bytes_ = kNoLimit;  // what the write that is going on may come to use
+  ObjectNotes objects_;
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;
   KeyGroupRange range_;

@@ -157,7 +157,7 @@ class OrderedRows {
   void Trim(Context& c, std::string_view key) {
     if (leaves_.empty()) return;
     const size_t at = LeafOf(c, key);
-    const size_t room = std::max(kLeastSlots, (leaves_[at]->count + 7) & ~size_t{7});
+    const size_t room = std::max<size_t>(kLeastSlots, (leaves_[at]->count + size_t{7}) & ~size_t{7});
     if (room < leaves_[at]->room) Remake(c, at, room);
     const size_t slot = SlotOf(c, at, key);
     const bool found = slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key);

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol
 
+from sfkv._rows import KeyRows
 from sfkv._store import Store
 from sfkv._types import ValueSchema
 
@@ -30,7 +31,7 @@ class Engine(Protocol):
     def used_bytes(self) -> int | None:
         """What the state takes in memory; None where it lies on disk."""
 
-    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+    def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         """How the values of a table are kept: what users gave, or with another serializer."""
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
+from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
@@ -163,7 +164,7 @@ class _Engine:
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store
 
-    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+    def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         return value
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:

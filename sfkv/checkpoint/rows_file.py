@@ -72,6 +72,8 @@ def read_rows(path: Path) -> Generator[tuple[int, bytes], None, None]:
             stored = file.read(stored_size)
             if len(stored) < stored_size or zlib.crc32(stored, zlib.crc32(fields)) != _CHECKSUM.unpack(checksum)[0]:
                 raise _damaged(path)
+            if count == 0 and key_group != RESERVED_GROUP:  # what a store is comes first
+                raise _damaged(path)
             if key_group == _END_GROUP:
                 if size != count or file.read(1):
                     raise _damaged(path)

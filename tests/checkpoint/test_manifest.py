@@ -79,6 +79,7 @@ def test_a_body_that_is_no_manifest_is_corruption(tmp_path, body):
         *(("max_parallelism", value) for value in (0, 32769, 2**70, None, [128])),
         *(("key_groups", value) for value in (None, [], [0], [0, 1, 2], 5, ["a", "b"], [1, 0], [0, 128], [-1, 5], {"0": 1})),
         *(("tables", value) for value in (None, 5, [5], [{}], [{**TABLES[0], "id": 256}], [{**TABLES[0], "kind": "heap"}])),
+        *(("layout", value) for value in ("rows", "heap", None, 5)),  # of rows, the one file is ROWS
         ("tables", [{**TABLES[0], "value": None}]),
         ("tables", [{**TABLES[1], "user_key": {"columns": []}}]),
         *(("files", value) for value in (None, 5, [5], [{}], {"name": "x"})),
