@@ -280,7 +280,7 @@ class HashRows {
     for (size_t at = 0; at < slots; at += 8) std::memset(page->controls(at, c.form.bytes()), kEmpty, 8);
     return page;
   }
-  static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, page->born); }
+  static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, HashPage::BytesFor(page->slots, c.form.bytes()), page->born); }
 
   void AddFirstPage(Context& c) {
     pages_.assign(1, HashPageRef(NewPage(c, kLeastSlots, 0)));

@@ -295,7 +295,9 @@ class MemoryTables {
     const SlotForm form = FormOf(shape);
     const RowRange all;
     VisitRows(rows, all, [&](int, std::string_view key, std::string_view row) {
-      if (!form.Fits(key.size(), row.size())) shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;
+      if (form.Fits(key.size(), row.size())) return;
+      shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;
+      shape.value_is_fixed = false;
     });
     std::unique_ptr<MemoryTable> made = MakeTable(shape, &heap_);
     VisitRows(rows, all, [&](int key_group, std::string_view key, std::string_view row) {

@@ -242,7 +242,7 @@ class OrderedRows {
     leaf->room = static_cast<uint32_t>(room);
     return leaf;
   }
-  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, leaf->born); }
+  static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, Leaf::BytesFor(leaf->room, c.form.bytes()), leaf->born); }
 
   void AddLeaf(Context& c, size_t at, Leaf* leaf) {
     MakeDirectoryRoom(c);

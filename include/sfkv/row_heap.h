@@ -6,8 +6,6 @@
 // The heap belongs to one thread; views may be dropped by any.
 #pragma once
 
-#include <malloc.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -104,18 +102,15 @@ class RowHeap {
   void* Allocate(size_t bytes) {
     void* memory = std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc();
-    used_ += TakenBy(memory);
+    used_ += bytes;
     return memory;
   }
   // Frees what was made in the epoch "born", or keeps it for the views that see it.
-  void Free(void* memory, uint64_t born) {
-    const size_t bytes = TakenBy(memory);
+  void Free(void* memory, size_t bytes, uint64_t born) {
     used_ -= bytes;
     if (IsSeen(born) && epochs_->Keep(memory, bytes, epoch_)) return;
     std::free(memory);
   }
-  // How much may be written to what was allocated: not less than was asked for.
-  static size_t RoomOf(void* memory) { return malloc_usable_size(memory); }
   // Counts memory that is held by other means, such as vectors.
   void Count(size_t before, size_t after) { used_ = used_ - before + after; }
 
@@ -133,9 +128,6 @@ class RowHeap {
   size_t kept_bytes() const { return epochs_->bytes(); }
 
  private:
-  // With malloc's own word before it.
-  static size_t TakenBy(void* memory) { return RoomOf(memory) + sizeof(size_t); }
-
   std::shared_ptr<internal::Epochs> epochs_ = std::make_shared<internal::Epochs>();
   uint64_t epoch_ = 1;
   size_t used_ = 0;
