@@ -5,8 +5,8 @@
 // scans may come from any thread.
 #pragma once
 
+#include "sfkv/memory_batches.h"
 #include "sfkv/memory_scan.h"
-#include "sfkv/memory_tables.h"
 
 namespace sfkv {
 
@@ -95,14 +95,14 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status WriteRows(WriteBatch* rows) override {
     const Status status = tables_.Write({rows->count(), rows->bytes()}, [&] {
-      Apply(*rows);
+      ApplyWrites(&tables_, *rows);
       return Status::OK();
     });
     rows->Take();
     return status;
   }
   Status WriteRowsThrough(WriteBatch* rows) override {
-    tables_.WriteThrough([&] { Apply(*rows); });
+    tables_.WriteThrough([&] { ApplyWrites(&tables_, *rows); });
     rows->Take();
     return Status::OK();
   }
@@ -143,9 +143,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   // --- Batches of rows.
 
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
-    std::string_view rows[kChunk];
-    int64_t positions[kChunk];
-    return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    std::string_view rows[kMemoryChunk];
+    int64_t positions[kMemoryChunk];
+    return VisitRowsOf(tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
       size_t some = 0;
       for (size_t i = 0; i < count; ++i) {
         if (found[i].data() == nullptr) continue;
@@ -160,7 +160,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status ReadRows(const KeyBatch& keys, RowSet* rows) override {
     const auto read = [&](size_t count, auto&& key_of) {
       rows->Begin(count);
-      return VisitKeys(keys, count, key_of, [&](const std::string_view* found, size_t begin, size_t some) {
+      return VisitRowsOfKeys(tables_, keys, count, key_of, [&](const std::string_view* found, size_t begin, size_t some) {
         for (size_t i = 0; i < some; ++i) {
           if (found[i].data() != nullptr) rows->Set(begin + i, found[i]);
         }
@@ -171,7 +171,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     return read(keys.distinct_count(), [&](size_t i) { return keys.DistinctKey(i); });
   }
   Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override {
-    return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    return VisitRowsOf(tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
       for (size_t i = 0; i < count; ++i) {
         if (found[i].data() != nullptr) present->Set(static_cast<int64_t>(keys.PositionAt(begin + i)));
       }
@@ -180,8 +180,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
-    return Write(SizeOf(keys, codec, values, clears), offset, [&] {
-      PutRows(keys, codec, values, clears, /*head=*/0);
+    return Write(SizeOfRows(keys, codec, values, clears), offset, [&] {
+      PutRows(&tables_, keys, codec, values, clears);
       return Status::OK();
     });
   }
@@ -210,12 +210,12 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       size.bytes += more[distinct];
     }
     Status fits;
-    VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
+    VisitDistinct(tables_, keys, [&](size_t distinct, std::string_view key) {
       if (fits.ok()) fits = CheckAppend(key, more[distinct], keys.FirstPosition(distinct));
     });
     SFKV_RETURN_IF_ERROR(fits);
     return Write(size, offset, [&] {
-      VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
+      VisitDistinct(tables_, keys, [&](size_t distinct, std::string_view key) {
         tables_.Extend(key, more[distinct], [&](char* at) {
           keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
         });
@@ -231,7 +231,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     for (size_t bytes : list_bytes) size.bytes += bytes;
     return Write(size, offset, [&] {
       ByteBuffer list;
-      VisitDistinct(keys, [&](size_t distinct, std::string_view key) {
+      VisitDistinct(tables_, keys, [&](size_t distinct, std::string_view key) {
         const int64_t i = keys.LastPosition(distinct);
         const size_t bytes = list_bytes[static_cast<size_t>(i)];
         if (bytes == 0) return tables_.Erase(key);
@@ -244,7 +244,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
     std::vector<std::string_view> rows(keys.size());
-    SFKV_RETURN_IF_ERROR(VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    SFKV_RETURN_IF_ERROR(VisitRowsOf(tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
       for (size_t i = 0; i < count; ++i) rows[keys.PositionAt(begin + i)] = found[i];
       return Status::OK();
     }));
@@ -264,7 +264,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     SFKV_RETURN_IF_ERROR(CheckValues(codec.values(), values, nullptr));
     if (codec.row_bytes() != 0) {
       return Write({keys.size(), keys.bytes() + keys.size() * codec.row_bytes()}, offset, [&] {
-        FoldFixedRows(keys, codec, values);
+        FoldFixedRows(&tables_, keys, codec, values);
         return Status::OK();
       });
     }
@@ -283,8 +283,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, &rows));
-    return Write(SizeOf(entries, codec, values, &rows), offset, [&] {
-      PutRows(entries, codec, values, &rows, /*head=*/1);
+    return Write(SizeOfRows(entries, codec, values, &rows), offset, [&] {
+      PutEntryRows(&tables_, entries, codec, values, rows);
       return Status::OK();
     });
   }
@@ -292,7 +292,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     const int64_t count = static_cast<int64_t>(entries.size());
     Builders builders = MakeBuilders(codec.columns(), count);
     ValidityBuilder present(count);
-    SFKV_RETURN_IF_ERROR(VisitChunks(entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
+    SFKV_RETURN_IF_ERROR(VisitRowsOf(tables_, entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
       for (size_t i = 0; i < chunk; ++i) {
         if (found[i].data() == nullptr) continue;
         const int64_t position = static_cast<int64_t>(entries.PositionAt(begin + i));
@@ -356,8 +356,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
  private:
-  static constexpr size_t kChunk = MemoryTable::kMostAtOnce;
-
   // A write with its offset.
   template <typename Change>
   Status Write(WriteSize size, OffsetRow offset, Change&& change) {
@@ -366,132 +364,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       if (!offset.key.empty()) tables_.Put(offset.key, offset.row);
       return Status::OK();
     });
-  }
-
-  // Some writes at a time, so that what they touch is brought into the cache meanwhile.
-  void Apply(const WriteBatch& writes) {
-    std::string_view keys[kChunk], rows[kChunk];
-    Change changes[kChunk];
-    size_t count = 0;
-    const auto flush = [&] {
-      tables_.PrefetchMany(keys, count);
-      for (size_t i = 0; i < count; ++i) (this->*changes[i])(keys[i], rows[i]);
-      count = 0;
-    };
-    const auto add = [&](Change change, std::string_view key, std::string_view row) {
-      keys[count] = key;
-      rows[count] = row;
-      changes[count++] = change;
-      if (count == kChunk) flush();
-    };
-    writes.Visit([&](std::string_view key, std::string_view row) { add(&MemoryStore::Put, key, row); },
-                 [&](std::string_view key) { add(&MemoryStore::Erase, key, {}); },
-                 [&](std::string_view key, std::string_view operand) { add(&MemoryStore::Merge, key, operand); });
-    flush();
-  }
-  using Change = void (MemoryStore::*)(std::string_view, std::string_view);
-  void Put(std::string_view key, std::string_view row) { tables_.Put(key, row); }
-  void Erase(std::string_view key, std::string_view) { tables_.Erase(key); }
-  void Merge(std::string_view key, std::string_view operand) {
-    tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
-  }
-
-  // Calls on_chunk(rows, begin, count) for the rows of a batch, in its order, some at a time.
-  template <typename OnChunk>
-  Status VisitChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
-    return VisitKeys(keys, keys.size(), [&](size_t i) { return keys.Key(keys.PositionAt(i)); }, on_chunk);
-  }
-  // The same for "count" of its keys, of which key_of(i) gives each.
-  template <typename KeyOf, typename OnChunk>
-  Status VisitKeys(const KeyBatch& batch, size_t batch_count, KeyOf&& key_of, OnChunk&& on_chunk) const {
-    const MemoryTable* table = tables_.TableOf(batch);
-    if (table == nullptr) return Status::OK();
-    std::string_view keys[kChunk], rows[kChunk];
-    for (size_t begin = 0; begin < batch_count; begin += kChunk) {
-      const size_t count = std::min(kChunk, batch_count - begin);
-      for (size_t i = 0; i < count; ++i) keys[i] = key_of(begin + i);
-      table->FindMany(keys, count, rows);
-      SFKV_RETURN_IF_ERROR(on_chunk(rows, begin, count));
-    }
-    return Status::OK();
-  }
-
-  // Calls visit(number, key) for the distinct keys of a batch, some at a time, so that what a write touches is brought into the cache.
-  template <typename Visit>
-  void VisitDistinct(const KeyBatch& batch, Visit&& visit) const {
-    std::string_view keys[kChunk];
-    for (size_t begin = 0; begin < batch.distinct_count(); begin += kChunk) {
-      const size_t count = std::min(kChunk, batch.distinct_count() - begin);
-      for (size_t i = 0; i < count; ++i) keys[i] = batch.DistinctKey(begin + i);
-      tables_.PrefetchMany(keys, count);
-      for (size_t i = 0; i < count; ++i) visit(begin + i, keys[i]);
-    }
-  }
-
-  static WriteSize SizeOf(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent) {
-    WriteSize size{keys.size(), keys.bytes()};
-    if (codec.record().is_fixed()) {
-      size.bytes += keys.size() * codec.record().head_bytes();
-      return size;
-    }
-    for (int64_t row = 0; row < static_cast<int64_t>(keys.size()); ++row) {
-      if (absent == nullptr || !absent->IsNull(row)) size.bytes += codec.RowBytes(values, row);
-    }
-    return size;
-  }
-
-  // Puts a row for each key of a batch, in its order. One that "absent" says is null is cleared; or, where rows have a head, that of
-  // map entries, put as None.
-  void PutRows(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent, size_t head) {
-    ByteBuffer encoded;
-    std::string_view names[kChunk];
-    int64_t rows[kChunk];
-    size_t begins[kChunk], ends[kChunk];
-    char* at[kChunk] = {};
-    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, keys.size() - begin);
-      for (size_t i = 0; i < count; ++i) names[i] = keys.Key(keys.PositionAt(begin + i));
-      tables_.PrefetchMany(names, count);
-      encoded.Clear();
-      size_t some = 0;
-      for (size_t i = 0; i < count; ++i) {
-        const auto row = static_cast<int64_t>(keys.PositionAt(begin + i));
-        const bool is_absent = absent != nullptr && absent->IsNull(row);
-        if (head != 0) *encoded.Extend(head) = is_absent ? kMapValueNone : kMapValuePresent;
-        if (!is_absent) {
-          rows[some] = row;
-          begins[some++] = encoded.size();
-          encoded.Extend(codec.RowBytes(values, row));
-        }
-        ends[i] = encoded.size();
-      }
-      for (size_t r = 0; r < some; ++r) at[r] = encoded.data() + begins[r];
-      codec.EncodeRows(values, rows, at, some);
-      for (size_t i = 0; i < count; ++i) {
-        const size_t first = i == 0 ? 0 : ends[i - 1];
-        if (head == 0 && absent != nullptr && absent->IsNull(static_cast<int64_t>(keys.PositionAt(begin + i)))) {
-          tables_.Erase(names[i]);
-        } else {
-          tables_.Put(names[i], {encoded.data() + first, ends[i] - first});
-        }
-      }
-    }
-  }
-
-  // Folds value by value, without a look at which keys are the same.
-  void FoldFixedRows(const KeyBatch& keys, const FoldCodec& codec, const Columns& values) {
-    std::string_view names[kChunk];
-    char operand[kMaxFixedFoldBytes];
-    codec.EncodeHead(operand);
-    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, keys.size() - begin);
-      for (size_t i = 0; i < count; ++i) names[i] = keys.Key(keys.PositionAt(begin + i));
-      tables_.PrefetchMany(names, count);
-      for (size_t i = 0; i < count; ++i) {
-        codec.EncodeAccumulator(values, static_cast<int64_t>(keys.PositionAt(begin + i)), operand + kFoldHeadBytes);
-        tables_.Fold(names[i], {operand, codec.row_bytes()});
-      }
-    }
   }
 
   Status CheckAppend(std::string_view key, size_t bytes, int64_t row) const {
