@@ -211,7 +211,7 @@ class HashRows {
   static constexpr int kTagBits = 7;
   static constexpr size_t kNone = static_cast<size_t>(-1);
   static constexpr size_t kLeastSlots = 8;
-  static constexpr size_t kPageBytes = 16384;
+  static constexpr size_t kPageBytes = 8192;
   static constexpr uint32_t kMostDepth = 28;  // beyond it pages grow instead
   static constexpr uint64_t kLows = 0x0101010101010101, kHighs = 0x8080808080808080;
 

@@ -103,9 +103,9 @@ class MemoryTableOf : public MemoryTable {
 
   void FindMany(const std::string_view* keys, size_t count, std::string_view* rows) const override {
     if constexpr (Rows::kOrdered) {
-      size_t leaves[kMostAtOnce];
-      PrefetchLeaves(keys, count, leaves);
-      for (size_t i = 0; i < count; ++i) rows[i] = ValueOf(RowsOf(keys[i]).FindIn(context_, leaves[i], RowOf(keys[i])));
+      OrderedRows::Search searches[kMostAtOnce];
+      SearchMany(keys, count, searches);
+      for (size_t i = 0; i < count; ++i) rows[i] = ValueOf(searches[i].Found(context_, RowOf(keys[i])));
     } else {
       uint64_t hashes[kMostAtOnce];
       PrefetchRows</*kWrite=*/false>(keys, count, hashes);
@@ -114,8 +114,8 @@ class MemoryTableOf : public MemoryTable {
   }
   void PrefetchMany(const std::string_view* keys, size_t count) const override {
     if constexpr (Rows::kOrdered) {
-      size_t leaves[kMostAtOnce];
-      PrefetchLeaves(keys, count, leaves);
+      OrderedRows::Search searches[kMostAtOnce];
+      SearchMany(keys, count, searches);
     } else {
       uint64_t hashes[kMostAtOnce];
       PrefetchRows</*kWrite=*/true>(keys, count, hashes);
@@ -195,13 +195,14 @@ class MemoryTableOf : public MemoryTable {
     for (size_t i = 0; i < count; ++i) RowsOf(keys[i]).PrefetchCell(context_, hashes[i]);
   }
 
-  // First the heads of the leaves, then the slots where the keys probably are.
-  void PrefetchLeaves(const std::string_view* keys, size_t count, size_t* leaves) const {
-    for (size_t i = 0; i < count; ++i) {
-      leaves[i] = RowsOf(keys[i]).LeafOf(context_, RowOf(keys[i]));
-      RowsOf(keys[i]).PrefetchLeaf(leaves[i]);
+  // A step of each in turn, so that the memory which one waits for arrives while the others are looked at.
+  void SearchMany(const std::string_view* keys, size_t count, OrderedRows::Search* searches) const {
+    for (size_t i = 0; i < count; ++i) searches[i].Start(context_, RowsOf(keys[i]), RowOf(keys[i]));
+    for (size_t i = 0; i < count; ++i) searches[i].Enter(context_);
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (size_t i = 0; i < count; ++i) goes_on |= searches[i].StepDown(context_, RowOf(keys[i]));
     }
-    for (size_t i = 0; i < count; ++i) RowsOf(keys[i]).PrefetchSlot(context_, leaves[i], RowOf(keys[i]));
   }
 
   typename Rows::Context context_;

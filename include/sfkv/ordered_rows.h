@@ -75,26 +75,49 @@ class OrderedRows {
     *at = {at->leaf + 1, 0};
   }
 
-  char* Find(const Context& c, std::string_view key) const { return FindIn(c, LeafOf(c, key), key); }
-
-  // Finds several keys, and brings what is needed of them into the cache meanwhile: LeafOf() and PrefetchLeaf() of all, PrefetchSlot()
-  // of all, FindIn(). Inlined, because GCC takes a function that only fetches for one without effect.
-  char* FindIn(const Context& c, size_t at, std::string_view key) const {
+  char* Find(const Context& c, std::string_view key) const {
     if (leaves_.empty()) return nullptr;
-    Leaf* leaf = leaves_[at];
-    const size_t slot = SlotOf(c, at, key);
-    return slot < leaf->count && c.form.HasKey(leaf->slot(slot, c.form.bytes()), key) ? leaf->slot(slot, c.form.bytes()) : nullptr;
+    const size_t at = LeafOf(c, key);
+    return SlotWith(c, leaves_[at], SlotOf(c, at, key), key);
   }
-  __attribute__((always_inline)) void PrefetchLeaf(size_t at) const {
-    if (!leaves_.empty()) __builtin_prefetch(leaves_[at]);
-  }
-  __attribute__((always_inline)) void PrefetchSlot(const Context& c, size_t at, std::string_view key) const {
-    if (leaves_.empty()) return;
-    const char* slot = leaves_[at]->slot(Guess(at, FirstBytes(key)), c.form.bytes());
-    __builtin_prefetch(slot - 64);
-    __builtin_prefetch(slot);
-    __builtin_prefetch(slot + 64);
-  }
+
+  // A key that is looked for step by step, so that several can be at once: Start() of all, Enter() of all, StepDown() of all as long as it is
+  // true of one. Each brings what the next will touch into the cache.
+  class Search {
+   public:
+    void Start(const Context& c, const OrderedRows& rows, std::string_view key) {
+      leaf_ = rows.leaves_.empty() ? nullptr : rows.leaves_[rows.LeafOf(c, key)];
+      first_ = FirstBytes(key);
+      __builtin_prefetch(leaf_);
+    }
+    void Enter(const Context& c) {
+      slot_ = 0;
+      left_ = leaf_ == nullptr ? 0 : leaf_->count;
+      PrefetchMiddle(c);
+    }
+    bool StepDown(const Context& c, std::string_view key) {
+      if (left_ == 0) return false;
+      const size_t half = left_ / 2;
+      const bool is_less = IsLess(c, leaf_->slot(slot_ + half, c.form.bytes()), first_, key);
+      slot_ = is_less ? slot_ + half + 1 : slot_;
+      left_ = is_less ? left_ - half - 1 : half;
+      PrefetchMiddle(c);
+      return left_ != 0;
+    }
+    // The slot that was found; null if the key is not there.
+    char* Found(const Context& c, std::string_view key) const { return leaf_ == nullptr ? nullptr : SlotWith(c, leaf_, slot_, key); }
+
+   private:
+    // Inlined, because GCC takes a function that only does this for one without effect.
+    __attribute__((always_inline)) void PrefetchMiddle(const Context& c) const {
+      if (left_ != 0) __builtin_prefetch(leaf_->slot(slot_ + left_ / 2, c.form.bytes()));
+    }
+    Leaf* leaf_;
+    uint64_t first_;
+    size_t slot_;  // the first that may not be less
+    size_t left_;  // slots from there on that may be
+  };
+
   // The last leaf whose first key is not greater than "key", or the first leaf.
   size_t LeafOf(const Context& c, std::string_view key) const {
     const uint64_t first = FirstBytes(key);
@@ -182,6 +205,13 @@ class OrderedRows {
  private:
   static constexpr size_t kLeafSlots = 128;
   static constexpr size_t kLeastSlots = 4;
+
+  // A slot if it is the key's; null otherwise.
+  static char* SlotWith(const Context& c, Leaf* leaf, size_t slot, std::string_view key) {
+    if (slot == leaf->count) return nullptr;
+    char* found = leaf->slot(slot, c.form.bytes());
+    return c.form.HasKey(found, key) ? found : nullptr;
+  }
 
   // Whether the key of a slot is less than "key", whose first bytes are "first".
   static bool IsLess(const Context& c, const char* slot, uint64_t first, std::string_view key) {
