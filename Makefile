@@ -12,7 +12,7 @@ demo: build  ## the main job on real data: flights, counted through two kill -9
 
 test slow: export SFKV_FAULTS := 1
 test: build  ## the quick tests, under ten minutes
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n 2
 
 test-all:  ## all of it, unattended, about an hour: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
 	SFKV_ENGINE=system $(MAKE) lint
