@@ -99,7 +99,7 @@ def extensions(engine: dict) -> list[Extension]:
     plain = {"define_macros": [], "include_dirs": [], "extra_objects": [], "libraries": [], "library_dirs": []}
     sources = {f"sfkv.{module}": f"sfkv/{module}.pyx" for module in MODULES}
     if os.environ.get("SFKV_FLOOR") == "1":
-        sources["benchmarks._floor"] = "benchmarks/_floor.pyx"
+        sources |= {f"benchmarks.{name}": f"benchmarks/{name}.pyx" for name in ("_floor", "_memory_floor")}
     if os.environ.get("SFKV_FAULTS") == "1":
         sources["tests.fault._failing"] = "tests/fault/_failing.pyx"
     made = []

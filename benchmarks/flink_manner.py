@@ -21,7 +21,10 @@ from typing import Any
 import sfkv
 from sfkv.flink import ListStateDescriptor, MapStateDescriptor, RuntimeContext, Types, ValueStateDescriptor
 
-BACKENDS = {"rocksdb": "EmbeddedRocksDBStateBackend", "memory": "HashMapStateBackend"}
+BACKENDS: dict[str, Callable[[], Any]] = {
+    "rocksdb": sfkv.EmbeddedRocksDBStateBackend,
+    "memory": sfkv.HashMapStateBackend,
+}
 Calls = dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 
 
@@ -88,11 +91,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--backend", choices=BACKENDS, default="rocksdb")
     chosen = parser.parse_args()
-    if not hasattr(sfkv, BACKENDS[chosen.backend]):
-        parser.error(f"this sfkv has no {BACKENDS[chosen.backend]}")
     with (
         tempfile.TemporaryDirectory(prefix="sfkv-flink-") as folder,
-        getattr(sfkv, BACKENDS[chosen.backend])().open(Path(folder) / "s", key=int) as keyed,
+        BACKENDS[chosen.backend]().open(Path(folder) / "s", key=int) as keyed,
     ):
         context = RuntimeContext(keyed)
         keys = list(range(chosen.keys))

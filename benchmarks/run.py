@@ -1,10 +1,14 @@
 """Measures the operations of the states beside the floor, Flink's engine options and other stores, in turns in one process.
 
     python benchmarks/run.py [--only value_get_many,list_add] [--batch 1024] [--draw zipf] [--peers rocksdict,dict] [--json]
+    python benchmarks/run.py --backend memory
 
 Systems: ``sfkv``; ``floor``, the same rows by the engine's fastest calls in one C++ loop (floor.h); ``flink-options``, sfkv
-with the engine's options as Flink sets them (flink_options.py); and peers (peers.py). Answers are checked once before they are
-timed, one round of each is a warm-up. A round asks for up to 500,000 rows, with single calls or small batches for 100,000.
+with the engine's options as Flink sets them (flink_options.py); and peers (peers.py). In memory these are ``sfkv``; ``floor``,
+the same keys and values in an open-addressing table in one C++ loop (memory_floor.h); and ``dict``.
+
+Answers are checked once before they are timed, one round of each is a warm-up. A round asks for up to 500,000 rows, with
+single calls or small batches for 100,000.
 
 Columns: operations per second of wall time (median, least, most), operations per CPU second of the process, and the floor's
 CPU time over that of the system. After a round that writes, what the engine does in the background is waited for: it counts
@@ -33,6 +37,8 @@ from checks import check
 from workload import OPERATIONS, Settings, Workload
 
 OWN_SYSTEMS = ("sfkv", "floor", "flink-options")
+MEMORY_SYSTEMS = ("sfkv", "floor")
+MEMORY_PEERS = ("dict",)
 IDLE_S = 0.01
 
 
@@ -148,7 +154,7 @@ def describe(workload: Workload, system: str, figures: dict[str, dict[str, float
     facts = {
         "op": workload.operation.name,
         "system": system,
-        "backend": "rocksdb",
+        "backend": settings.backend,
         "keys": workload.key_count,
         "rows_per_key": workload.rows_per_key,
         "batch": settings.batch if workload.operation.many else 1,
@@ -168,13 +174,15 @@ def report_options_not_taken(folder: Path, settings: Settings) -> None:
             print(f"flink-options: the engine keeps {option}={value}", file=sys.stderr)
 
 
-def choose_systems(wanted: str | None, wanted_peers: str | None) -> list[str]:
+def choose_systems(wanted: str | None, wanted_peers: str | None, backend: str = "rocksdb") -> list[str]:
     """What was asked for and is there; what is missing is named on the error stream."""
-    own = list(OWN_SYSTEMS) if wanted is None else wanted.split(",")
-    if "floor" in own and systems.Floor is None:
+    in_memory = backend == "memory"
+    own = list(MEMORY_SYSTEMS if in_memory else OWN_SYSTEMS) if wanted is None else wanted.split(",")
+    if "floor" in own and (systems.MemoryFloor if in_memory else systems.Floor) is None:
         print("floor: is not built (make bench builds it)", file=sys.stderr)
         own.remove("floor")
-    asked = list(peers.PEERS) if wanted_peers is None else [name for name in wanted_peers.split(",") if name != "none"]
+    known = MEMORY_PEERS if in_memory else peers.PEERS
+    asked = list(known) if wanted_peers is None else [name for name in wanted_peers.split(",") if name != "none"]
     missing = [name for name in asked if not peers.installed(name)]
     for name in missing:
         print(f"{name}: is not installed (pip install sfkv[bench])", file=sys.stderr)
@@ -198,12 +206,12 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Setti
         help="keys each once in a random order, by a Zipf law, or absent ones that lie between those stored (reads only)",
     )
     parser.add_argument("--skew", type=float, help="exponent of the Zipf law (default 1.1); 0 takes each key once")
-    parser.add_argument("--state", choices=("files", "memtable"), default="files", help="where the state lies")
+    parser.add_argument("--state", choices=("files", "memtable"), default="files", help="where the state of an engine lies")
     parser.add_argument("--memory-mb", type=int, default=128, help="memory of the slot, and of each peer's cache and buffers")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--systems", help=f"of {','.join(OWN_SYSTEMS)}; the default is those")
+    parser.add_argument("--systems", help=f"of {','.join(OWN_SYSTEMS)}; the default is those, without the last in memory")
     parser.add_argument("--peers", help=f"of {','.join(peers.PEERS)}, or none; the default is those that are installed")
-    parser.add_argument("--backend", choices=("rocksdb",), default="rocksdb")
+    parser.add_argument("--backend", choices=("rocksdb", "memory"), default="rocksdb")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     chosen = parser.parse_args(arguments)
     draw = chosen.draw or ("zipf" if chosen.skew else "unique")
@@ -219,15 +227,19 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Setti
             parser.error(f"unknown operation {name}: one of {', '.join(OPERATIONS)}")
         if draw == "missing" and OPERATIONS[name].writes:
             parser.error(f"{name} writes: --draw missing is for reads")
-    settings = Settings(chosen.keys, chosen.batch, draw, chosen.skew or 1.1, chosen.state, chosen.memory_mb, chosen.rounds)
+    state = "memory" if chosen.backend == "memory" else chosen.state
+    settings = Settings(
+        chosen.keys, chosen.batch, draw, chosen.skew or 1.1, state, chosen.memory_mb, chosen.rounds, chosen.backend
+    )
     return chosen, settings
 
 
 def print_head(settings: Settings) -> None:
     info = sfkv.build_info()
+    where = f"in {settings.state}, {settings.memory_mb} MB" if settings.backend == "rocksdb" else "in memory"
     print(
-        f"{info['engine']} engine {info['rocksdb']}, {settings.keys:,} rows in {settings.state}, {settings.memory_mb} MB, "
-        f"batches of {settings.batch:,}, keys drawn {settings.draw}"
+        f"{info['engine']} engine {info['rocksdb']}, {settings.keys:,} rows {where}, batches of {settings.batch:,}, "
+        f"keys drawn {settings.draw}"
     )
     print(f"{'operation':16}{'system':15}{'ops/s':>12}{'least':>12}{'most':>12}{'ops/CPU s':>12}{'of floor':>10}")
 
@@ -242,7 +254,7 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     chosen, settings = parse()
-    names = choose_systems(chosen.systems, chosen.peers)
+    names = choose_systems(chosen.systems, chosen.peers, chosen.backend)
     if not chosen.json:
         print_head(settings)
     for operation in chosen.operations:

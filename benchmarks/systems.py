@@ -1,9 +1,9 @@
-"""The systems of every run: sfkv, sfkv under Flink's engine options, and the floor.
+"""The systems of every run: sfkv, on disk or in memory, sfkv under Flink's engine options, and the floor.
 
 What they have in common, and the peers too (peers.py): ``name``; a method for each operation that they offer, named like it;
 ``convert(column)`` and ``convert_values(values)``, which make of NumPy columns what batches of theirs are;
 ``plain(operation, answer)``; ``fill(workload)``; ``settle(workload)``, which leaves the state in table files, or in the
-memtable; ``end_round()`` and ``close()``.
+memtable, where there is an engine; ``end_round()`` and ``close()``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ try:
     from _floor import Floor
 except ImportError:
     Floor = None  # type: ignore[assignment]
+try:
+    from _memory_floor import MemoryFloor
+except ImportError:
+    MemoryFloor = None  # type: ignore[assignment]
 
 
 RECORDS = ValueRows(ValueSchema.of(RECORD))
@@ -53,6 +57,8 @@ def engine_options(workload: Workload) -> str:
 
 def check_place(name: str, folder: Path, settings: Settings) -> None:
     """Refuses a state that is not where it should be read from."""
+    if settings.backend == "memory":
+        return
     files = [path for path in glob.glob(f"{folder}/*.sst") if os.path.getsize(path) > SMALL_FILE_BYTES]
     lies = "files" if files else "memtable"
     assert lies == settings.state, f"{name}: the state lies in {lies}"
@@ -72,6 +78,7 @@ class SfkvSystem:
         self.name = name
         self.folder = folder
         self.kind = workload.operation.kind
+        self.backend = workload.settings.backend
         self.memory_bytes = slot_bytes(workload)
         self.engine_options = engine_options(workload)
         self.batch_rows = workload.settings.batch
@@ -80,18 +87,21 @@ class SfkvSystem:
         self._open()
 
     def _open(self) -> None:
+        self.keyed = sfkv.HashMapStateBackend().open(None, key=int) if self.backend == "memory" else self._open_on_disk()
+        try:
+            self._bind()
+        except BaseException:
+            self.keyed.close(discard=True)
+            raise
+
+    def _open_on_disk(self) -> sfkv.KeyedStateBackend:
         backend = sfkv.EmbeddedRocksDBStateBackend()
         slot = sfkv.Slot(self.memory_bytes)
         changes = [self.engine_options] if self.engine_options else []
         if self.name == "flink-options":
             changes.insert(0, flink_options.text_for(slot))
         backend._engine_options = ";".join(changes)
-        self.keyed = backend.open(self.folder, key=int, slot=slot)
-        try:
-            self._bind()
-        except BaseException:
-            self.keyed.close(discard=True)
-            raise
+        return backend.open(self.folder, key=int, slot=slot)
 
     def _bind(self) -> None:
         """Finds the state's methods once, so that a call costs what it costs a job."""
@@ -186,7 +196,9 @@ class SfkvSystem:
 
 
 class FloorSystem:
-    """The same rows in the same engine, by its fastest calls in one C++ loop, encoded and sorted beforehand (floor.h)."""
+    """The same rows in the same engine, by its fastest calls in one C++ loop, encoded and sorted beforehand (floor.h); or, in
+    memory, in an open-addressing table, as they come (memory_floor.h).
+    """
 
     name = "floor"
 
@@ -194,7 +206,8 @@ class FloorSystem:
         self.folder = folder
         self.kind = workload.operation.kind
         self.watermark = workload.watermark if self.kind == "table" else 0
-        self.floor = Floor(folder, slot_bytes(workload), engine_options(workload))
+        in_memory = workload.settings.backend == "memory"
+        self.floor = MemoryFloor() if in_memory else Floor(folder, slot_bytes(workload), engine_options(workload))
 
     def _prepare(self, rows: Rows, batch: int, columns: tuple[str, ...]) -> None:
         user_keys = rows.user_keys if "user_keys" in columns else None

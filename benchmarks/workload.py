@@ -87,9 +87,10 @@ class Settings:
     batch: int = 16_384
     draw: str = "unique"  # or zipf, missing
     skew: float = 1.1
-    state: str = "files"  # or memtable
+    state: str = "files"  # or memtable; of the backend in memory: memory
     memory_mb: int = 128
     rounds: int = 5
+    backend: str = "rocksdb"  # or memory
 
 
 @dataclass(frozen=True)

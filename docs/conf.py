@@ -30,10 +30,11 @@ html_copy_source = False
 html_show_sourcelink = False
 
 # Classes that users make themselves. The others are given out by a backend, and their constructors are not public.
-MADE_BY_USERS = {"sfkv.EmbeddedRocksDBStateBackend", "sfkv.Slot", "sfkv.Msgpack"} | {
+MADE_BY_USERS = {"sfkv.EmbeddedRocksDBStateBackend", "sfkv.HashMapStateBackend", "sfkv.Slot", "sfkv.Msgpack"} | {
     f"sfkv.flink.{name}"
     for name in (
         "EmbeddedRocksDBStateBackend",
+        "HashMapStateBackend",
         "FileSystemCheckpointStorage",
         "RuntimeContext",
         "Row",

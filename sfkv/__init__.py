@@ -1,4 +1,4 @@
-"""sfkv: embedded keyed state for stream processing in Python, on RocksDB.
+"""sfkv: embedded keyed state for stream processing in Python, on RocksDB or in memory.
 
     with sfkv.open("state/op-0", key=str) as keyed:
         seen = keyed.value_state("seen", int)

@@ -3,6 +3,9 @@
 """A batch's rows as a Python dict: decoded once, and encoded again where they changed."""
 
 cimport cython
+from cpython.dict cimport PyDict_Next, PyDict_SetDefault
+from cpython.list cimport PyList_GET_ITEM
+from cpython.ref cimport PyObject
 from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
@@ -21,81 +24,126 @@ cdef class BundleRows:
     cdef CKeyBatch batch
     cdef CRowSet stored
     cdef readonly dict rows
-    cdef list keys             # the distinct keys, in the batch's order
-    cdef list originals        # the values that were read for them; None where these can be changed in place
-    cdef list live_rows        # the bytes of live objects as they were read; None where values are no such
+    cdef list keys               # the distinct keys, in the order in which they first appear in the batch
+    cdef list originals          # the values that were read for them; None where these can be changed in place
+    cdef vector[size_t] places   # where each of them is in the batch, and its row in `stored`
+    cdef dict live_rows          # by place, the bytes of live objects as they were read; None where values are no such
 
     def __cinit__(self, Table table not None, keys):
         self.table = table
-        table.read_sorted_keys(keys, &self.batch, "bundle")
-        table.read_rows(self.batch, &self.stored, "bundle")
-        self.decode()
-
-    cdef int decode(self) except -1:
-        """Fills the dict, in the order in which the keys first appear in the batch."""
-        cdef size_t distinct
-        cdef string_view key
-        self.keys = [None] * self.batch.distinct_count()
-        self.originals = [None] * self.batch.distinct_count()
-        self.live_rows = [None] * self.batch.distinct_count() if self.table.values.is_live else None
         self.rows = {}
-        for distinct in self.batch.DistinctByAppearance():
-            key = self.batch.DistinctKey(distinct)
-            self.keys[distinct] = self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
-            if self.stored.Has(distinct):
-                self.originals[distinct] = self.value_of(distinct)
-            self.rows[self.keys[distinct]] = self.originals[distinct]
-        if <size_t>len(self.rows) != self.batch.distinct_count():
-            cause = "two of the keys are one to Python, such as moments an hour apart where a clock was set back: use get_many and put_many"
-            raise failure(_errors.SchemaError, cause, self.table.context, "bundle")
-        if self.table.values.is_record or self.table.values.loads is not None:
+        self.keys = []
+        self.originals = []
+        self.live_rows = {} if table.values.is_live else None
+        if table.sorts or not table.keys.is_equal_in_python:
+            table.read_sorted_keys(keys, &self.batch, "bundle")
+            table.read_rows(self.batch, &self.stored, "bundle")
+            self.decode_sorted()
+        else:
+            given = table.keys.objects_of(keys)
+            table.read_keys(keys if given is None else given, &self.batch, "bundle")
+            table.read_rows(self.batch, &self.stored, "bundle")
+            self.decode_as_they_come(given)
+        if table.values.is_record or table.values.loads is not None:
             self.originals = None  # the user may change them in place: their rows are compared instead
-        return 0
 
-    cdef object value_of(self, size_t distinct):
-        """The value that is stored for a key. A live object is copied, as what is done to it in a block that fails must not be seen."""
-        cdef string_view row = self.stored.Get(distinct)
+    cdef object decode_key(self, string_view key):
+        return self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
+
+    cdef object decode_value(self, size_t place):
+        """What is stored. A live object is copied, as what is done to it in a block that fails must not be seen."""
+        if not self.stored.Has(place):
+            return None
+        cdef string_view row = self.stored.Get(place)
         if self.live_rows is None:
             return self.table.values.decode(row)
         serializer = self.table.values.schema.serializer
-        self.live_rows[distinct] = serializer.dumped(row.data()[:row.size()])
-        return serializer.load(self.live_rows[distinct])
+        self.live_rows[place] = serializer.dumped(row.data()[:row.size()])
+        return serializer.load(self.live_rows[place])
 
-    cdef bint is_as_it_was(self, size_t distinct, object value):
+    cdef bint is_as_it_was(self, size_t place, object value):
         """Whether a live object is what was read."""
-        return self.live_rows[distinct] is not None and self.table.values.schema.serializer.dump(value) == self.live_rows[distinct]
+        return place in self.live_rows and self.table.values.schema.serializer.dump(value) == self.live_rows[place]
+
+    cdef int decode_sorted(self) except -1:
+        """Fills the dict from the sorted batch: what the rows say are different keys."""
+        cdef size_t distinct
+        self.places = self.batch.DistinctByAppearance()
+        for distinct in self.places:
+            key = self.decode_key(self.batch.DistinctKey(distinct))
+            value = self.decode_value(distinct)
+            self.keys.append(key)
+            self.originals.append(value)
+            self.rows[key] = value
+        if <size_t>len(self.rows) != self.batch.distinct_count():
+            cause = "two of the keys are one to Python, such as moments an hour apart where a clock was set back: use get_many and put_many"
+            raise failure(_errors.SchemaError, cause, self.table.context, "bundle")
+        return 0
+
+    cdef int decode_as_they_come(self, list given) except -1:
+        """The same from one that is not: what Python says are different keys, which are `given`, unless it is None."""
+        cdef size_t place
+        cdef Py_ssize_t count = 0
+        cdef bint by_user = self.table.values.is_record or self.table.values.loads is not None
+        self.places.reserve(self.batch.size())
+        for place in range(self.batch.size()):
+            key = self.decode_key(self.batch.Key(place)) if given is None else <object>PyList_GET_ITEM(given, place)
+            if by_user and key in self.rows:
+                continue  # the value may be large
+            value = self.decode_value(place)
+            PyDict_SetDefault(self.rows, key, value)
+            if len(self.rows) == count:
+                continue
+            count += 1
+            self.keys.append(key)
+            self.originals.append(value)
+            self.places.push_back(place)
+        return 0
+
+    cdef string_view key_at(self, size_t place):
+        return self.batch.DistinctKey(place) if self.batch.is_sorted() else self.batch.Key(place)
 
     def write(self, bytes offset=None):
         """Writes what changed in the dict: all of it is encoded before the first byte is written."""
         cdef vector[CWriteBatch] pieces
-        cdef size_t distinct
+        cdef size_t i, place
         cdef size_t held = 0
         cdef CByteBuffer row
         cdef string_view stored
         cdef Context context = self.table.context
+        cdef Py_ssize_t at = 0
+        cdef PyObject* key = NULL
+        cdef PyObject* found = NULL
+        cdef bint in_order = True  # the dict has the keys as they were put into it, so that none is looked up
         pieces.resize(1)
-        for distinct in range(self.batch.distinct_count()):
-            value = self.rows.get(self.keys[distinct], self)  # itself: a default that is no value
+        for i in range(self.places.size()):
+            place = self.places[i]
+            in_order = in_order and PyDict_Next(self.rows, &at, &key, &found) and key == <PyObject*>PyList_GET_ITEM(self.keys, i)
+            if in_order and self.originals is not None and found == <PyObject*>PyList_GET_ITEM(self.originals, i):
+                held += 1
+                continue
+            value = <object>found if in_order else self.rows.get(self.keys[i], self)  # itself: a default that is no value
             held += value is not self
-            if self.originals is not None and value is self.originals[distinct]:
+            if self.originals is not None and value is self.originals[i]:
                 continue
             if value is None or value is self:
-                if self.stored.Has(distinct):
-                    pieces.back().Delete(self.batch.DistinctKey(distinct))
+                if self.stored.Has(place):
+                    pieces.back().Delete(self.key_at(place))
                 continue
-            if self.live_rows is not None and self.is_as_it_was(distinct, value):
+            if self.live_rows is not None and self.is_as_it_was(place, value):
                 continue
             row.Clear()
             self.table.values.encode(value, &row, context, "bundle")
-            if self.stored.Has(distinct):
-                stored = self.stored.Get(distinct)
+            if self.stored.Has(place):
+                stored = self.stored.Get(place)
                 if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
                     continue
-            pieces.back().Put(self.batch.DistinctKey(distinct), string_view(row.data(), row.size()))
+            pieces.back().Put(self.key_at(place), string_view(row.data(), row.size()))
             if offset is None and pieces.back().bytes() >= self.table.store.write_batch_bytes:
                 pieces.resize(pieces.size() + 1)
         if held != <size_t>len(self.rows):
-            strange = next(key for key in self.rows if key not in self.keys)
+            known = set(self.keys)
+            strange = next(key for key in self.rows if key not in known)
             raise KeyError(f"{strange!r} is not among the keys that the bundle was opened with [state {context.state!r}]")
         if offset is not None:
             pieces.back().Put(view(OFFSET_ROW), view(offset))

@@ -65,6 +65,7 @@ cdef class Cell:
     cdef object zone
     cdef object epoch
     cdef bint by_array(self)
+    cdef object exact_type(self)
     cdef int store(self, object value, char* cell) except -1
     cdef int store_number(self, object value, char* cell) except -1
     cdef int store_time(self, object since_epoch, char* cell) except -1

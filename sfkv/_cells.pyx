@@ -88,6 +88,18 @@ cdef class Cell:
         """Whether the type is one whose single values go by way of an Arrow array of one."""
         return self.kind == BY_ARRAY
 
+    cdef object exact_type(self):
+        """The Python type of such cells, where values of it are equal if and only if their bytes are; None of others."""
+        if self.kind != PLAIN or self.type.cell == CellType.kFloat32 or self.type.cell == CellType.kFloat64:
+            return None
+        if self.type.cell == CellType.kBool:
+            return bool
+        if self.type.cell == CellType.kUtf8:
+            return str
+        if self.type.cell == CellType.kBinary or self.type.cell == CellType.kFixedBinary:
+            return bytes
+        return int
+
     cdef int store(self, object value, char* cell) except -1:
         """Writes a value of the column's exact Python type as a cell with a width. 0 if it is none, or does not fit."""
         cdef float single

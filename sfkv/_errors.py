@@ -160,7 +160,7 @@ def of_system(error: OSError, operation: str, path: str) -> StorageError:
     """What a failed call of the operating system is raised as."""
     if isinstance(error, StorageError):
         return error
-    full = error.errno in (_errno.ENOSPC, _errno.EDQUOT)
+    full = error.errno in (_errno.ENOSPC, _errno.EDQUOT, _errno.EFBIG)
     failure = (DiskFullError if full else StorageError)(f"IO error: {error}", operation=operation, path=path)
     failure.errno = error.errno
     return failure

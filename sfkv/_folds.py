@@ -112,32 +112,36 @@ def check_name(name: str, names: Collection[str], what: str) -> None:
         raise ConfigError(f"{what} is {name!r}: use one of {', '.join(names)}, or {other}{hint}", operation="register")
 
 
-def result_of(name: str, value: ValueSchema, *, widened: bool) -> ValueSchema:
-    """What the result of a built-in fold over values is.
-
-    Args:
-        widened: whether sums have the widest type of their kind, as aggregating states' do, rather than the values'.
+def reduced(name: str, value: ValueSchema) -> ValueSchema:
+    """What a built-in fold that reduces gives: a value like those that are added.
 
     Raises:
         SchemaError: there is no such fold of these values; says of which there are.
     """
+    if name == "sum" and value.arrow == pa.bool_():
+        raise _refusal(name, value, f"{_NUMBERS}, and durations")
+    _check_takes(name, value)
+    return value
+
+
+def aggregated(name: str, value: ValueSchema) -> ValueSchema:
+    """What a built-in fold that aggregates gives; sums have the widest type of their kind. Raises as ``reduced``."""
+    _check_takes(name, value)
+    make = BUILT_INS[name].result
+    return value if make is None else ValueSchema([Column("value", make(value.arrow), nullable=False)], is_record=False)
+
+
+def _check_takes(name: str, value: ValueSchema) -> None:
     built_in = BUILT_INS[name]
+    if built_in.fits is _always:
+        return
     is_plain = not value.is_record and value.serializer is None
-    arrow = value.arrow
-    fits = built_in.fits(arrow) if is_plain else built_in.fits is _always
-    if fits and name == "sum" and not widened and pa.types.is_boolean(arrow):
-        fits = False
-    if fits and is_plain and built_in.fold is not None:
-        fits = _fold.can_fold(built_in.fold, value.columns[0])
-    if not fits:
-        raise SchemaError(f"there is no {name} of {value}: it takes {_takes(built_in, name, widened)}", operation="register")
-    if built_in.result is None or (name == "sum" and not widened):
-        return value
-    return ValueSchema([Column("value", built_in.result(arrow), nullable=False)], is_record=False)
+    if not is_plain or not built_in.fits(value.arrow) or not _fold.can_fold(built_in.fold or 0, value.columns[0]):
+        raise _refusal(name, value, built_in.takes)
 
 
-def _takes(built_in: BuiltIn, name: str, widened: bool) -> str:
-    return f"{_NUMBERS}, and durations" if name == "sum" and not widened else built_in.takes
+def _refusal(name: str, value: ValueSchema, takes: str) -> SchemaError:
+    return SchemaError(f"there is no {name} of {value}: it takes {takes}", operation="register")
 
 
 def describe_aggregate(table: dict[str, Any]) -> str:

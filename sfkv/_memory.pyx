@@ -12,6 +12,7 @@ from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
 from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
@@ -19,7 +20,7 @@ from copy import deepcopy
 from threading import get_ident
 
 from sfkv import _errors
-from sfkv._rows cimport CByteBuffer, KeyGroupRange, string_view, view
+from sfkv._rows cimport CByteBuffer, KeyGroupRange, KeyRows, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
 from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
 from sfkv._tables cimport AppendVarint, CRows, TakeVarint
@@ -217,16 +218,27 @@ cdef bytes translated(bytes block, dict tables, object translate):
     while rest.size() != 0:
         key = take_bytes(&rest)
         value = take_bytes(&rest)
-        kind, serializer = tables.get(key[0], (None, None))
-        if kind == LIST:
-            value = b"".join([sized(translate(element, serializer)) for element in elements_of(value)])
-        elif kind == MAP:
-            value = value if value[:1] == NONE_ENTRY else ENTRY + translate(value[1:], serializer)
-        elif kind is not None:
-            value = translate(value, serializer)
+        kind, serializer, keys = tables.get(key[0], (None, None, None))
+        try:
+            if kind == LIST:
+                value = b"".join([sized(translate(element, serializer)) for element in elements_of(value)])
+            elif kind == MAP:
+                value = value if value[:1] == NONE_ENTRY else ENTRY + translate(value[1:], serializer)
+            elif kind is not None:
+                value = translate(value, serializer)
+        except _errors.SchemaError as error:
+            raise unstorable(error, keys, key[1:]) from error
         parts.append(sized(key))
         parts.append(sized(value))
     return b"".join(parts)
+
+
+cdef object unstorable(object error, KeyRows keys, bytes row):
+    """What to say of an object that its serializer does not take, which only shows when it is stored."""
+    cdef optional[size_t] size = keys.codec.FrontBytes(view(row))
+    key = keys.key_of(row[:size.value()])
+    state = keys.context.state
+    return _errors.SchemaError(f"{error}: put another object under the key {key!r}, or clear it [state {state!r}]", state=state)
 
 
 cdef bytes take_bytes(string_view* rest):
@@ -275,9 +287,9 @@ cdef class MemoryStore(Store):
         Store.own(self, max_parallelism, first, last)
         deref(self.c_store).tables().Own(self.range)
 
-    def live(self, int table, int kind, serializer):
+    def live(self, int table, int kind, serializer, KeyRows keys not None):
         """What takes the serializer's place for the values of a table that holds live objects; None for one that is not known yet."""
-        self.serializers[table] = (kind, serializer)
+        self.serializers[table] = (kind, serializer, keys)
         return LiveObjects(self, serializer)
 
     cdef int settle(self) except -1:

@@ -102,6 +102,7 @@ cdef extern from "sfkv/key_codec.h" namespace "sfkv" nogil:
         HashKind hash_kind()
         bint Parse(string_view row, CBuilders* builders) except +
         bint has_group()
+        optional[size_t] FrontBytes(string_view row) except +
         bint is_fixed()
         size_t fixed_bytes()
         int32_t HashRow(string_view row) except +
@@ -144,6 +145,8 @@ cdef extern from "sfkv/key_batch.h" namespace "sfkv" nogil:
                             uint8_t table, int max_parallelism, KeyGroupRange range) except +
         void Sort() except +
         size_t size()
+        bint is_sorted()
+        string_view Key(size_t position)
         size_t distinct_count()
         string_view DistinctKey(size_t distinct)
         int64_t FirstPosition(size_t distinct)
@@ -195,7 +198,10 @@ cdef class KeyRows:
     cdef tuple cells           # a Cell for each column
     cdef bint is_record
     cdef bint by_array         # single keys go by way of an Arrow array of one
+    cdef bint is_equal_in_python  # keys are equal to Python where their rows are, and nowhere else
+    cdef type exact_type       # of a key of one such column
     cdef Context context
+    cdef list objects_of(self, object batch)
     cdef int encode(self, object key, CByteBuffer* out, int32_t* hash, Context context, str operation) except -1
     cdef int encode_exact(self, object key, CByteBuffer* out, int32_t* hash) except -1
     cdef object decode(self, string_view row)

@@ -119,6 +119,9 @@ cdef class KeyRows:
         self.cells = tuple(Cell(column) for column in schema.columns)
         self.is_record = schema.is_record
         self.by_array = any((<Cell>cell).by_array() for cell in self.cells)
+        types = [(<Cell>cell).exact_type() for cell in self.cells]
+        self.is_equal_in_python = None not in types
+        self.exact_type = types[0] if not self.is_record else None
         self.reader = ColumnReader(schema.columns, schema.is_record, "key", state)
         self.context = Context(state=state, key_columns=[column.name for column in schema.columns])
         cdef HashKind hash = HashKind.kJava if schema.hash == "java" else HashKind.kMurmur
@@ -143,6 +146,16 @@ cdef class KeyRows:
     cdef Columns read(self, object batch):
         cdef Columns columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "key")
         return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "key") if columns is None else columns
+
+    cdef list objects_of(self, object batch):
+        """A copy of a batch that is a list of plain keys which all have the column's exact Python type; None of any other."""
+        if self.exact_type is None or type(batch) is not list:
+            return None
+        cdef list keys = list(batch)
+        for key in keys:
+            if type(key) is not self.exact_type:
+                return None
+        return keys
 
     cdef int encode(self, object key, CByteBuffer* out, int32_t* hash, Context context, str operation) except -1:
         """Appends the key's row to `out`, and tells its hash."""

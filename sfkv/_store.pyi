@@ -1,9 +1,12 @@
+from typing_extensions import disjoint_base
+
 STORE_ROW: bytes
 TABLE_ROWS: bytes
 CELL_ROWS: bytes
 OFFSET_ROW: bytes
 RESERVED_BOUND: bytes
 
+@disjoint_base
 class Store:
     @property
     def path(self) -> str: ...

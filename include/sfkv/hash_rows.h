@@ -113,13 +113,21 @@ class HashRows {
     __builtin_prefetch(group + 64);
     __builtin_prefetch(group + 128);
   }
+  // The same before a write, which looks at the page's head too.
+  __attribute__((always_inline)) void PrefetchWrite(const Context& c, uint64_t hash) const {
+    Prefetch(c, hash);
+    if (!pages_.empty()) __builtin_prefetch(pages_[IndexOf(hash)].page());
+  }
   // The cell that a key probably has is brought into the cache.
   __attribute__((always_inline)) void PrefetchCell(const Context& c, uint64_t hash) const {
     if (pages_.empty() || !c.form.has_cells()) return;
     const HashPageRef ref = pages_[IndexOf(hash)];
     const size_t at = FirstGroup(ref, hash);
     const uint64_t match = MatchTag(LoadAs<uint64_t>(ref.page()->controls(at, c.form.bytes())), TagOf(hash));
-    if (match != 0) __builtin_prefetch(c.form.CellOf(ref.page()->slot(at + FirstOf(match), c.form.bytes())));
+    if (match == 0) return;
+    const char* cell = reinterpret_cast<const char*>(c.form.CellOf(ref.page()->slot(at + FirstOf(match), c.form.bytes())));
+    __builtin_prefetch(cell);
+    __builtin_prefetch(cell + 64);
   }
 
   // Makes a row of a key, or gives the one that is there another value, and returns where that is to be written: the first "kept"
@@ -203,7 +211,7 @@ class HashRows {
   static constexpr int kTagBits = 7;
   static constexpr size_t kNone = static_cast<size_t>(-1);
   static constexpr size_t kLeastSlots = 8;
-  static constexpr size_t kPageBytes = 16384;
+  static constexpr size_t kPageBytes = 8192;
   static constexpr uint32_t kMostDepth = 28;  // beyond it pages grow instead
   static constexpr uint64_t kLows = 0x0101010101010101, kHighs = 0x8080808080808080;
 
@@ -230,6 +238,8 @@ class HashRows {
     size_t at = FirstGroup(ref, hash);
     for (size_t step = 1;; ++step) {
       const char* group = page->controls(at, c.form.bytes());
+      __builtin_prefetch(group + 64);  // the slots arrive while the control bytes are waited for
+      __builtin_prefetch(group + 128);
       const auto controls = LoadAs<uint64_t>(group);
       for (uint64_t match = MatchTag(controls, tag); match != 0; match &= match - 1) {
         const size_t i = FirstOf(match);

@@ -42,6 +42,7 @@ class KeyBatch {
   }
 
   size_t size() const { return size_; }
+  bool is_sorted() const { return entries_ != nullptr; }
   // Of all keys together.
   size_t bytes() const { return arena_.size(); }
   std::string_view Key(size_t position) const {

@@ -15,7 +15,7 @@ struct MapCodecs {
 
 // Makes an array of maps, one for each row of "keys". The entries of distinct key number d are those from firsts[d] up to firsts[d + 1].
 // REQUIRES: keys.Sort() was called.
-inline Status BuildMaps(const KeyBatch& keys, const RowSet& user_keys, const RowSet& values, const std::vector<size_t>& firsts,
+inline Status BuildMaps(const KeyBatch& keys, const RowList& user_keys, const RowList& values, const std::vector<size_t>& firsts,
                         const MapCodecs& codecs, ArrowArray* out) {
   const std::vector<uint32_t> distinct_of = keys.DistinctOfPositions();
   int64_t count = 0;

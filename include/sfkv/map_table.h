@@ -93,7 +93,7 @@ inline Status ReadEntryValues(const Table& table, const KeyBatch& entries, const
 
 // The entries of a batch's keys as an Arrow map array, by position, each in the order of its user keys.
 inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) {
-  RowSet user_keys, values;
+  RowList user_keys, values;
   std::vector<size_t> firsts(1, 0);
   EntryCursor cursor(table);
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {

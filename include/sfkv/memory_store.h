@@ -5,8 +5,8 @@
 // scans may come from any thread.
 #pragma once
 
+#include "sfkv/memory_batches.h"
 #include "sfkv/memory_scan.h"
-#include "sfkv/memory_tables.h"
 
 namespace sfkv {
 
@@ -95,14 +95,14 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status WriteRows(WriteBatch* rows) override {
     const Status status = tables_.Write({rows->count(), rows->bytes()}, [&] {
-      Apply(*rows);
+      ApplyWrites(&tables_, *rows);
       return Status::OK();
     });
     rows->Take();
     return status;
   }
   Status WriteRowsThrough(WriteBatch* rows) override {
-    tables_.WriteThrough([&] { Apply(*rows); });
+    tables_.WriteThrough([&] { ApplyWrites(&tables_, *rows); });
     rows->Take();
     return Status::OK();
   }
@@ -143,9 +143,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   // --- Batches of rows.
 
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
-    std::string_view rows[kChunk];
-    int64_t positions[kChunk];
-    return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    std::string_view rows[kMemoryChunk];
+    int64_t positions[kMemoryChunk];
+    return VisitRowsOf(tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
       size_t some = 0;
       for (size_t i = 0; i < count; ++i) {
         if (found[i].data() == nullptr) continue;
@@ -158,15 +158,20 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     });
   }
   Status ReadRows(const KeyBatch& keys, RowSet* rows) override {
-    rows->Begin(keys.distinct_count());
-    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-      const std::string_view row = tables_.Find(keys.DistinctKey(distinct));
-      if (row.data() != nullptr) rows->Set(distinct, row);
-    }
-    return Status::OK();
+    const auto read = [&](size_t count, auto&& key_of) {
+      rows->Begin(count);
+      return VisitRowsOfKeys(tables_, keys, count, key_of, [&](const std::string_view* found, size_t begin, size_t some) {
+        for (size_t i = 0; i < some; ++i) {
+          if (found[i].data() != nullptr) rows->Set(begin + i, found[i]);
+        }
+        return Status::OK();
+      });
+    };
+    if (!keys.is_sorted()) return read(keys.size(), [&](size_t i) { return keys.Key(i); });
+    return read(keys.distinct_count(), [&](size_t i) { return keys.DistinctKey(i); });
   }
   Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override {
-    return VisitChunks(keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    return VisitRowsOf(tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
       for (size_t i = 0; i < count; ++i) {
         if (found[i].data() != nullptr) present->Set(static_cast<int64_t>(keys.PositionAt(begin + i)));
       }
@@ -175,8 +180,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
-    return Write(SizeOf(keys, codec, values, clears), offset, [&] {
-      PutRows(keys, codec, values, clears, /*head=*/0);
+    return Write(SizeOfRows(keys, codec, values, clears), offset, [&] {
+      PutRows(&tables_, keys, codec, values, clears);
       return Status::OK();
     });
   }
@@ -202,15 +207,19 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     WriteSize size{keys.distinct_count(), keys.size()};
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       keys.VisitPositions(distinct, [&](int64_t i) { more[distinct] += ElementBytes(codec.RowBytes(values, i)); });
-      SFKV_RETURN_IF_ERROR(CheckAppend(keys.DistinctKey(distinct), more[distinct], keys.FirstPosition(distinct)));
       size.bytes += more[distinct];
     }
+    Status fits;
+    VisitDistinct(tables_, keys, [&](size_t distinct, std::string_view key) {
+      if (fits.ok()) fits = CheckAppend(key, more[distinct], keys.FirstPosition(distinct));
+    });
+    SFKV_RETURN_IF_ERROR(fits);
     return Write(size, offset, [&] {
-      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-        tables_.Extend(keys.DistinctKey(distinct), more[distinct], [&](char* at) {
+      VisitDistinct(tables_, keys, [&](size_t distinct, std::string_view key) {
+        tables_.Extend(key, more[distinct], [&](char* at) {
           keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
         });
-      }
+      });
       return Status::OK();
     });
   }
@@ -222,26 +231,23 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     for (size_t bytes : list_bytes) size.bytes += bytes;
     return Write(size, offset, [&] {
       ByteBuffer list;
-      for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
+      VisitDistinct(tables_, keys, [&](size_t distinct, std::string_view key) {
         const int64_t i = keys.LastPosition(distinct);
         const size_t bytes = list_bytes[static_cast<size_t>(i)];
-        if (bytes == 0) {
-          tables_.Erase(keys.DistinctKey(distinct));
-          continue;
-        }
+        if (bytes == 0) return tables_.Erase(key);
         list.Clear();
         EncodeList(codec, lists, elements, i, list.Extend(bytes));
-        tables_.Put(keys.DistinctKey(distinct), {list.data(), bytes});
-      }
+        tables_.Put(key, {list.data(), bytes});
+      });
       return Status::OK();
     });
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
     std::vector<std::string_view> rows(keys.size());
-    for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
-      const std::string_view row = tables_.Find(keys.DistinctKey(distinct));
-      keys.VisitPositions(distinct, [&](int64_t position) { rows[static_cast<size_t>(position)] = row; });
-    }
+    SFKV_RETURN_IF_ERROR(VisitRowsOf(tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
+      for (size_t i = 0; i < count; ++i) rows[keys.PositionAt(begin + i)] = found[i];
+      return Status::OK();
+    }));
     return BuildLists(static_cast<int64_t>(keys.size()), codec, [&](int64_t i) { return rows[static_cast<size_t>(i)]; }, out);
   }
 
@@ -258,7 +264,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     SFKV_RETURN_IF_ERROR(CheckValues(codec.values(), values, nullptr));
     if (codec.row_bytes() != 0) {
       return Write({keys.size(), keys.bytes() + keys.size() * codec.row_bytes()}, offset, [&] {
-        FoldFixedRows(keys, codec, values);
+        FoldFixedRows(&tables_, keys, codec, values);
         return Status::OK();
       });
     }
@@ -277,8 +283,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, &rows));
-    return Write(SizeOf(entries, codec, values, &rows), offset, [&] {
-      PutRows(entries, codec, values, &rows, /*head=*/1);
+    return Write(SizeOfRows(entries, codec, values, &rows), offset, [&] {
+      PutEntryRows(&tables_, entries, codec, values, rows);
       return Status::OK();
     });
   }
@@ -286,7 +292,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     const int64_t count = static_cast<int64_t>(entries.size());
     Builders builders = MakeBuilders(codec.columns(), count);
     ValidityBuilder present(count);
-    SFKV_RETURN_IF_ERROR(VisitChunks(entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
+    SFKV_RETURN_IF_ERROR(VisitRowsOf(tables_, entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
       for (size_t i = 0; i < chunk; ++i) {
         if (found[i].data() == nullptr) continue;
         const int64_t position = static_cast<int64_t>(entries.PositionAt(begin + i));
@@ -302,7 +308,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     return FinishValues(codec, &builders, count, &present, out);
   }
   Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
-    RowSet user_keys, values;
+    RowList user_keys, values;
     std::vector<size_t> firsts(1, 0);
     const MemoryTable* table = tables_.TableOf(keys);
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
@@ -350,8 +356,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
  private:
-  static constexpr size_t kChunk = 64;
-
   // A write with its offset.
   template <typename Change>
   Status Write(WriteSize size, OffsetRow offset, Change&& change) {
@@ -360,93 +364,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       if (!offset.key.empty()) tables_.Put(offset.key, offset.row);
       return Status::OK();
     });
-  }
-
-  void Apply(const WriteBatch& writes) {
-    writes.Visit([this](std::string_view key, std::string_view row) { tables_.Put(key, row); }, [this](std::string_view key) { tables_.Erase(key); },
-                 [this](std::string_view key, std::string_view operand) {
-                   tables_.Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
-                 });
-  }
-
-  // Calls on_chunk(rows, begin, count) for the rows of a batch, in its order, some at a time.
-  template <typename OnChunk>
-  Status VisitChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
-    const MemoryTable* table = tables_.TableOf(keys);
-    if (table == nullptr) return Status::OK();
-    std::string_view rows[kChunk];
-    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, keys.size() - begin);
-      table->FindMany(keys, begin, count, rows);
-      SFKV_RETURN_IF_ERROR(on_chunk(rows, begin, count));
-    }
-    return Status::OK();
-  }
-
-  static WriteSize SizeOf(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent) {
-    WriteSize size{keys.size(), keys.bytes()};
-    if (codec.record().is_fixed()) {
-      size.bytes += keys.size() * codec.record().head_bytes();
-      return size;
-    }
-    for (int64_t row = 0; row < static_cast<int64_t>(keys.size()); ++row) {
-      if (absent == nullptr || !absent->IsNull(row)) size.bytes += codec.RowBytes(values, row);
-    }
-    return size;
-  }
-
-  // Puts a row for each key of a batch, in its order. One that "absent" says is null is cleared; or, where rows have a head, that of
-  // map entries, put as None.
-  void PutRows(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* absent, size_t head) {
-    ByteBuffer encoded;
-    int64_t rows[kChunk];
-    size_t begins[kChunk], ends[kChunk];
-    char* at[kChunk] = {};
-    const MemoryTable* table = tables_.TableOf(keys);
-    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, keys.size() - begin);
-      if (table != nullptr) table->PrefetchMany(keys, begin, count);
-      encoded.Clear();
-      size_t some = 0;
-      for (size_t i = 0; i < count; ++i) {
-        const auto row = static_cast<int64_t>(keys.PositionAt(begin + i));
-        const bool is_absent = absent != nullptr && absent->IsNull(row);
-        if (head != 0) *encoded.Extend(head) = is_absent ? kMapValueNone : kMapValuePresent;
-        if (!is_absent) {
-          rows[some] = row;
-          begins[some++] = encoded.size();
-          encoded.Extend(codec.RowBytes(values, row));
-        }
-        ends[i] = encoded.size();
-      }
-      for (size_t r = 0; r < some; ++r) at[r] = encoded.data() + begins[r];
-      codec.EncodeRows(values, rows, at, some);
-      for (size_t i = 0; i < count; ++i) {
-        const size_t first = i == 0 ? 0 : ends[i - 1];
-        const size_t position = keys.PositionAt(begin + i);
-        if (head == 0 && absent != nullptr && absent->IsNull(static_cast<int64_t>(position))) {
-          tables_.Erase(keys.Key(position));
-        } else {
-          tables_.Put(keys.Key(position), {encoded.data() + first, ends[i] - first});
-        }
-      }
-    }
-  }
-
-  // Folds value by value, without a look at which keys are the same.
-  void FoldFixedRows(const KeyBatch& keys, const FoldCodec& codec, const Columns& values) {
-    const MemoryTable* table = tables_.TableOf(keys);
-    char operand[kMaxFixedFoldBytes];
-    codec.EncodeHead(operand);
-    for (size_t begin = 0; begin < keys.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, keys.size() - begin);
-      if (table != nullptr) table->PrefetchMany(keys, begin, count);
-      for (size_t i = begin; i < begin + count; ++i) {
-        const size_t position = keys.PositionAt(i);
-        codec.EncodeAccumulator(values, static_cast<int64_t>(position), operand + kFoldHeadBytes);
-        tables_.Fold(keys.Key(position), {operand, codec.row_bytes()});
-      }
-    }
   }
 
   Status CheckAppend(std::string_view key, size_t bytes, int64_t row) const {

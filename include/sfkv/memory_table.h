@@ -37,14 +37,16 @@ class MemoryTable {
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
 
+  static constexpr size_t kMostAtOnce = 64;
+
   const TableShape& shape() const { return shape_; }
 
   // The row of an encoded key; no data if there is none. Valid until the next write.
   virtual std::string_view Find(std::string_view key) const = 0;
-  // Those of the rows from number "begin" on of a batch, in its order.
-  virtual void FindMany(const KeyBatch& keys, size_t begin, size_t count, std::string_view* rows) const = 0;
-  // Brings what a write of them will touch into the cache.
-  virtual void PrefetchMany(const KeyBatch& keys, size_t begin, size_t count) const = 0;
+  // Those of several keys. REQUIRES: count <= kMostAtOnce.
+  virtual void FindMany(const std::string_view* keys, size_t count, std::string_view* rows) const = 0;
+  // Brings what a write of them will touch into the cache. REQUIRES: count <= kMostAtOnce.
+  virtual void PrefetchMany(const std::string_view* keys, size_t count) const = 0;
 
   // Makes a row, or gives it another value, and returns where that is to be written, before the next call. The first "kept" bytes
   // of the old one stay. Null if such a row does not fit the table's shape.
@@ -99,22 +101,24 @@ class MemoryTableOf : public MemoryTable {
 
   std::string_view Find(std::string_view key) const override { return ValueOf(RowsOf(key).Find(context_, RowOf(key))); }
 
-  void FindMany(const KeyBatch& keys, size_t begin, size_t count, std::string_view* rows) const override {
+  void FindMany(const std::string_view* keys, size_t count, std::string_view* rows) const override {
     if constexpr (Rows::kOrdered) {
-      for (size_t i = 0; i < count; ++i) rows[i] = Find(keys.Key(keys.PositionAt(begin + i)));
+      OrderedRows::Search searches[kMostAtOnce];
+      SearchMany(keys, count, searches);
+      for (size_t i = 0; i < count; ++i) rows[i] = ValueOf(searches[i].Found(context_, RowOf(keys[i])));
     } else {
       uint64_t hashes[kMostAtOnce];
-      PrefetchRows(keys, begin, count, hashes);
-      for (size_t i = 0; i < count; ++i) {
-        const std::string_view key = keys.Key(keys.PositionAt(begin + i));
-        rows[i] = ValueOf(RowsOf(key).FindHashed(context_, RowOf(key), hashes[i]));
-      }
+      PrefetchRows</*kWrite=*/false>(keys, count, hashes);
+      for (size_t i = 0; i < count; ++i) rows[i] = ValueOf(RowsOf(keys[i]).FindHashed(context_, RowOf(keys[i]), hashes[i]));
     }
   }
-  void PrefetchMany(const KeyBatch& keys, size_t begin, size_t count) const override {
-    if constexpr (!Rows::kOrdered) {
+  void PrefetchMany(const std::string_view* keys, size_t count) const override {
+    if constexpr (Rows::kOrdered) {
+      OrderedRows::Search searches[kMostAtOnce];
+      SearchMany(keys, count, searches);
+    } else {
       uint64_t hashes[kMostAtOnce];
-      PrefetchRows(keys, begin, count, hashes);
+      PrefetchRows</*kWrite=*/true>(keys, count, hashes);
     }
   }
 
@@ -170,8 +174,6 @@ class MemoryTableOf : public MemoryTable {
   }
 
  private:
-  static constexpr size_t kMostAtOnce = 64;
-
   static std::string_view RowOf(std::string_view key) { return key.substr(kKeyHeaderBytes); }
   Rows& At(int key_group) { return groups_[static_cast<size_t>(key_group - shape_.range.first)]; }
   const Rows& At(int key_group) const { return groups_[static_cast<size_t>(key_group - shape_.range.first)]; }
@@ -179,15 +181,28 @@ class MemoryTableOf : public MemoryTable {
   const Rows& RowsOf(std::string_view key) const { return At(GroupOf(key)); }
   std::string_view ValueOf(const char* slot) const { return slot == nullptr ? std::string_view() : context_.form.Value(slot); }
 
-  // REQUIRES: count <= kMostAtOnce.
-  void PrefetchRows(const KeyBatch& keys, size_t begin, size_t count, uint64_t* hashes) const {
+  template <bool kWrite>
+  void PrefetchRows(const std::string_view* keys, size_t count, uint64_t* hashes) const {
     for (size_t i = 0; i < count; ++i) {
-      const std::string_view key = keys.Key(keys.PositionAt(begin + i));
-      hashes[i] = context_.hash(RowOf(key));
-      RowsOf(key).Prefetch(context_, hashes[i]);
+      hashes[i] = context_.hash(RowOf(keys[i]));
+      if constexpr (kWrite) {
+        RowsOf(keys[i]).PrefetchWrite(context_, hashes[i]);
+      } else {
+        RowsOf(keys[i]).Prefetch(context_, hashes[i]);
+      }
     }
     if (!context_.form.has_cells()) return;
-    for (size_t i = 0; i < count; ++i) RowsOf(keys.Key(keys.PositionAt(begin + i))).PrefetchCell(context_, hashes[i]);
+    for (size_t i = 0; i < count; ++i) RowsOf(keys[i]).PrefetchCell(context_, hashes[i]);
+  }
+
+  // A step of each in turn, so that the memory which one waits for arrives while the others are looked at.
+  void SearchMany(const std::string_view* keys, size_t count, OrderedRows::Search* searches) const {
+    for (size_t i = 0; i < count; ++i) searches[i].Start(context_, RowsOf(keys[i]), RowOf(keys[i]));
+    for (size_t i = 0; i < count; ++i) searches[i].Enter(context_);
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (size_t i = 0; i < count; ++i) goes_on |= searches[i].StepDown(context_, RowOf(keys[i]));
+    }
   }
 
   typename Rows::Context context_;

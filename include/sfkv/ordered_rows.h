@@ -65,7 +65,7 @@ class OrderedRows {
   Position LowerBound(const Context& c, std::string_view key) const {
     if (leaves_.empty()) return {0, 0};
     const size_t leaf = LeafOf(c, key);
-    const size_t slot = SlotOf(c, leaves_[leaf], key);
+    const size_t slot = SlotOf(c, leaf, key);
     return slot < leaves_[leaf]->count ? Position{leaf, slot} : Position{leaf + 1, 0};
   }
   bool AtEnd(Position at) const { return at.leaf == leaves_.size(); }
@@ -77,9 +77,61 @@ class OrderedRows {
 
   char* Find(const Context& c, std::string_view key) const {
     if (leaves_.empty()) return nullptr;
-    Leaf* leaf = leaves_[LeafOf(c, key)];
-    const size_t slot = SlotOf(c, leaf, key);
-    return slot < leaf->count && c.form.HasKey(leaf->slot(slot, c.form.bytes()), key) ? leaf->slot(slot, c.form.bytes()) : nullptr;
+    const size_t at = LeafOf(c, key);
+    return SlotWith(c, leaves_[at], SlotOf(c, at, key), key);
+  }
+
+  // A key that is looked for step by step, so that several can be at once: Start() of all, Enter() of all, StepDown() of all as long as it is
+  // true of one. Each brings what the next will touch into the cache.
+  class Search {
+   public:
+    void Start(const Context& c, const OrderedRows& rows, std::string_view key) {
+      leaf_ = rows.leaves_.empty() ? nullptr : rows.leaves_[rows.LeafOf(c, key)];
+      first_ = FirstBytes(key);
+      __builtin_prefetch(leaf_);
+    }
+    void Enter(const Context& c) {
+      slot_ = 0;
+      left_ = leaf_ == nullptr ? 0 : leaf_->count;
+      PrefetchMiddle(c);
+    }
+    bool StepDown(const Context& c, std::string_view key) {
+      if (left_ == 0) return false;
+      const size_t half = left_ / 2;
+      const bool is_less = IsLess(c, leaf_->slot(slot_ + half, c.form.bytes()), first_, key);
+      slot_ = is_less ? slot_ + half + 1 : slot_;
+      left_ = is_less ? left_ - half - 1 : half;
+      PrefetchMiddle(c);
+      return left_ != 0;
+    }
+    // The slot that was found; null if the key is not there.
+    char* Found(const Context& c, std::string_view key) const { return leaf_ == nullptr ? nullptr : SlotWith(c, leaf_, slot_, key); }
+
+   private:
+    // Inlined, because GCC takes a function that only does this for one without effect.
+    __attribute__((always_inline)) void PrefetchMiddle(const Context& c) const {
+      if (left_ != 0) __builtin_prefetch(leaf_->slot(slot_ + left_ / 2, c.form.bytes()));
+    }
+    Leaf* leaf_;
+    uint64_t first_;
+    size_t slot_;  // the first that may not be less
+    size_t left_;  // slots from there on that may be
+  };
+
+  // The last leaf whose first key is not greater than "key", or the first leaf.
+  size_t LeafOf(const Context& c, std::string_view key) const {
+    const uint64_t first = FirstBytes(key);
+    size_t from = 0, to = leaves_.size();  // the first leaf whose first key is greater
+    while (from < to) {
+      const size_t middle = (from + to) / 2;
+      const bool is_greater = firsts_[middle] != first ? firsts_[middle] > first : c.form.Key(leaves_[middle]->slot(0, c.form.bytes())) > key;
+      if (is_greater) {
+        to = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    return from == 0 ? 0 : from - 1;
   }
 
   // Makes a row of a key, or gives the one that is there another value, and returns where that is to be written: the first "kept"
@@ -88,7 +140,7 @@ class OrderedRows {
     size_t at = 0, slot = 0;
     if (!leaves_.empty()) {
       at = LeafOf(c, key);
-      slot = SlotOf(c, leaves_[at], key);
+      slot = SlotOf(c, at, key);
       if (slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) {
         Leaf* leaf = Own(c, at);
         return c.form.Resize(c.heap, leaf->slot(slot, c.form.bytes()), value_bytes, kept);
@@ -117,7 +169,7 @@ class OrderedRows {
   bool Erase(Context& c, std::string_view key) {
     if (leaves_.empty()) return false;
     const size_t at = LeafOf(c, key);
-    const size_t slot = SlotOf(c, leaves_[at], key);
+    const size_t slot = SlotOf(c, at, key);
     if (slot == leaves_[at]->count || !c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) return false;
     EraseSlots(c, at, slot, slot + 1);
     Tidy(c, at, at + 1);
@@ -128,9 +180,9 @@ class OrderedRows {
   void Trim(Context& c, std::string_view key) {
     if (leaves_.empty()) return;
     const size_t at = LeafOf(c, key);
-    const size_t room = std::max<size_t>(kLeastSlots, leaves_[at]->count);
+    const size_t room = std::max<size_t>(kLeastSlots, (leaves_[at]->count + size_t{7}) & ~size_t{7});
     if (room < leaves_[at]->room) Remake(c, at, room);
-    const size_t slot = SlotOf(c, leaves_[at], key);
+    const size_t slot = SlotOf(c, at, key);
     const bool found = slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key);
     if (found && !c.heap->IsSeen(leaves_[at]->born)) c.form.Trim(c.heap, leaves_[at]->slot(slot, c.form.bytes()));
   }
@@ -154,37 +206,57 @@ class OrderedRows {
   static constexpr size_t kLeafSlots = 128;
   static constexpr size_t kLeastSlots = 4;
 
+  // A slot if it is the key's; null otherwise.
+  static char* SlotWith(const Context& c, Leaf* leaf, size_t slot, std::string_view key) {
+    if (slot == leaf->count) return nullptr;
+    char* found = leaf->slot(slot, c.form.bytes());
+    return c.form.HasKey(found, key) ? found : nullptr;
+  }
+
   // Whether the key of a slot is less than "key", whose first bytes are "first".
   static bool IsLess(const Context& c, const char* slot, uint64_t first, std::string_view key) {
     const uint64_t other = c.form.First(slot);
-    return other != first ? other < first : c.form.Key(slot) < key;
+    return other != first ? other < first : c.form.RestIsLess(slot, key);
   }
 
-  // The last leaf whose first key is not greater than "key", or the first leaf. REQUIRES: there is one.
-  size_t LeafOf(const Context& c, std::string_view key) const {
+  // Where in its leaf a key probably is, if keys are spread evenly between the leaf's first and that of the next. In the last leaf,
+  // where rows that come in order go, the last slot. REQUIRES: the leaf holds a row.
+  size_t Guess(size_t at, uint64_t first) const {
+    const size_t last = leaves_[at]->count - size_t{1};
+    if (at + 1 == leaves_.size()) return last;
+    if (first <= firsts_[at]) return 0;
+    const double share = static_cast<double>(first - firsts_[at]) / static_cast<double>(firsts_[at + 1] - firsts_[at]);
+    return std::min(last, static_cast<size_t>(share * static_cast<double>(last + 1)));
+  }
+
+  // The first slot of leaf "at" that is not less than "key": looked for around where it probably is, ever further away.
+  size_t SlotOf(const Context& c, size_t at, std::string_view key) const {
+    Leaf* leaf = leaves_[at];
     const uint64_t first = FirstBytes(key);
-    size_t from = 0, to = leaves_.size();  // the first leaf whose first key is greater
-    while (from < to) {
-      const size_t middle = (from + to) / 2;
-      const bool is_greater = firsts_[middle] != first ? firsts_[middle] > first : c.form.Key(leaves_[middle]->slot(0, c.form.bytes())) > key;
-      if (is_greater) {
-        to = middle;
-      } else {
-        from = middle + 1;
+    const auto is_less = [&](size_t slot) { return IsLess(c, leaf->slot(slot, c.form.bytes()), first, key); };
+    const size_t guess = Guess(at, first);
+    size_t from = 0, to = leaf->count;
+    if (is_less(guess)) {
+      from = guess + 1;
+      for (size_t step = 1; guess + step < to; step *= 2) {
+        if (!is_less(guess + step)) {
+          to = guess + step;
+        } else {
+          from = guess + step + 1;
+        }
+      }
+    } else if (to = guess; at + 1 < leaves_.size()) {
+      for (size_t step = 1; from + step <= guess; step *= 2) {
+        if (is_less(guess - step)) {
+          from = guess - step + 1;
+        } else {
+          to = guess - step;
+        }
       }
     }
-    return from == 0 ? 0 : from - 1;
-  }
-
-  // The first slot of a leaf that is not less than "key".
-  static size_t SlotOf(const Context& c, Leaf* leaf, std::string_view key) {
-    const uint64_t first = FirstBytes(key);
-    // Rows that come in order go behind the last.
-    if (leaf->count != 0 && IsLess(c, leaf->slot(leaf->count - 1, c.form.bytes()), first, key)) return leaf->count;
-    size_t from = 0, to = leaf->count;
     while (from < to) {
       const size_t middle = (from + to) / 2;
-      if (IsLess(c, leaf->slot(middle, c.form.bytes()), first, key)) {
+      if (is_less(middle)) {
         from = middle + 1;
       } else {
         to = middle;

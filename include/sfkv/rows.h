@@ -100,6 +100,7 @@ class Rows {
 
   // Batches of rows: table.h says what each does.
   virtual Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) = 0;
+  // Copies the rows of the distinct keys of a batch that was sorted; else, where batches need not be, that of each of its keys.
   virtual Status ReadRows(const KeyBatch& keys, RowSet* rows) = 0;
   virtual Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) = 0;
   virtual Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,

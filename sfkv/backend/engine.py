@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Protocol
 
+from sfkv._rows import KeyRows
 from sfkv._store import Store
 from sfkv._types import ValueSchema
 
 # The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
 Files = list[tuple[str, int, str]]
+# What they are: a database's, or one file of rows.
+Layout = Literal["rocksdb", "rows"]
 
 
 class Engine(Protocol):
@@ -21,14 +24,14 @@ class Engine(Protocol):
         """The rows."""
 
     @property
-    def layout(self) -> Literal["rocksdb", "rows"]:
+    def layout(self) -> Layout:
         """What the files of its snapshots are."""
 
     @property
     def used_bytes(self) -> int | None:
         """What the state takes in memory; None where it lies on disk."""
 
-    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+    def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         """How the values of a table are kept: what users gave, or with another serializer."""
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:

@@ -1,4 +1,4 @@
-"""KeyedStateBackend: the states of one operator, over one range of key groups, in one directory."""
+"""KeyedStateBackend: the states of one operator, over one range of key groups, in one directory or in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table":
 
 
 class KeyedStateBackend:
-    """The states of one operator. Opened by ``sfkv.open``, ``EmbeddedRocksDBStateBackend.open`` or ``.restore``.
+    """The states of one operator. Given by ``sfkv.open``, and by ``open`` and ``restore`` of either backend.
 
     Lifetime:
         A context manager; ``close()`` writes everything to disk. One thread at a time may call it or what it gave out: a
@@ -197,21 +197,15 @@ class KeyedStateBackend:
         key: KeySchema | None = None,
     ) -> Any:
         """The state of a name: the one that is known, or one over the table that holds it or will."""
-        keys = {role: schema.describe() for role, schema in (("key", key), ("user_key", user_key)) if schema is not None}
-        table = self._registry.register(name, kind, value, **keys)
+        own = {role: schema.describe() for role, schema in (("key", key), ("user_key", user_key)) if schema is not None}
+        table = self._registry.register(name, kind, value, **own)
         known = self._registry.states.get(name)
         if known is not None and known._value.make is value.make and known._value.serializer is None:
             return known
-        native = _table.Table(
-            self._store,
-            table,
-            KeyRows(key or self._key, name),
-            ValueRows(self._engine.values(value, table, kind), name),
-            name,
-            self,
-            KINDS[kind],
-            None if user_key is None else KeyRows(user_key, name),
-        )
+        keys = KeyRows(key or self._key, name)
+        values = ValueRows(self._engine.values(value, table, kind, keys), name)
+        user_keys = None if user_key is None else KeyRows(user_key, name)
+        native = _table.Table(self._store, table, keys, values, name, self, KINDS[kind], user_keys)
         state = cls(name, native, key or self._key, *([] if user_key is None else [user_key]), value)
         self._registry.add(name, native, state)
         return state
@@ -398,6 +392,7 @@ class KeyedStateBackend:
             StorageError: it could not be written. The backend stays open and nothing is lost: mend the cause (free some space)
                 and close again, or close with ``discard=True``. If ``closed`` is true, all was written and marked before the
                 engine's own end failed.
+            SchemaError: state in memory holds an object that msgpack cannot. The backend stays open: clear it, and close again.
 
         Closing again does nothing.
         """

@@ -7,14 +7,14 @@ import copy
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sfkv import _core, _memory, _table
 from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
-from sfkv._types import KeySchema, Serializer, ValueSchema
-from sfkv.backend.engine import Files
+from sfkv._types import KeySchema, ValueSchema
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KINDS, KeyedStateBackend
 from sfkv.backend.registry import read_tables
@@ -96,8 +96,7 @@ class HashMapStateBackend:
 
         Args:
             path: the directory; missing or empty. None for state that ends with ``close``.
-            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so are the other arguments, what is returned and
-                raised.
+            snapshots: as for ``EmbeddedRocksDBStateBackend.restore``, and so is the rest: what is returned and raised too.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
@@ -159,7 +158,7 @@ class HashMapStateBackend:
 class _Engine:
     """Tables in memory, and the directory that holds them while they are closed; see ``engine.Engine``."""
 
-    layout: Literal["rocksdb", "rows"] = "rows"
+    layout: Layout = "rows"
 
     def __init__(self, store: _memory.MemoryStore, directory: _core.Directory | None) -> None:
         self.store = store
@@ -169,8 +168,13 @@ class _Engine:
     def used_bytes(self) -> int:
         return self.store.used_bytes
 
-    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
-        return _live(self.store, value, value.serializer, table, KINDS[kind])
+    def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
+        if value.serializer is None:
+            self.store.serializers.pop(table, None)  # of a state that was dropped
+            return value
+        live = copy.copy(value)
+        live.serializer = self.store.live(table, KINDS[kind], value.serializer, keys)
+        return live
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         frozen = self.store.freeze()
@@ -243,16 +247,6 @@ def _fill(
         return schema
 
 
-def _live(store: _memory.MemoryStore, value: ValueSchema, serializer: Serializer | None, table: int, kind: int) -> ValueSchema:
-    """The schema by which a table holds live objects, where there is a serializer."""
-    if serializer is None:
-        store.serializers.pop(table, None)  # of a state that was dropped
-        return value
-    live = copy.copy(value)
-    live.serializer = store.live(table, kind, serializer)
-    return live
-
-
 def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
     """Tells the store what its tables hold, so that rows find their place at once."""
     for table, stored in read_tables(store).items():
@@ -260,14 +254,14 @@ def _declare(store: _memory.MemoryStore, key: KeySchema) -> None:
             continue
         name = stored["name"]
         kind = KINDS.get(stored["kind"], _table.VALUE)
+        keys = KeyRows(KeySchema.parse(stored["key"]) if "key" in stored else key, name)
         value = with_history(ValueSchema.parse(stored["value"]), stored["value"])
         if stored["kind"] not in KINDS:  # a fold, whose rows come to have their form when it is registered
             value = ValueSchema.of(bytes)
         elif stored["value"]["serializer"] is not None:  # the object itself comes with the state
-            value.serializer = store.live(table, kind, None)
-        own_key = KeySchema.parse(stored["key"]) if "key" in stored else key
+            value.serializer = store.live(table, kind, None, keys)
         user_keys = KeyRows(KeySchema.parse(stored["user_key"]), name) if "user_key" in stored else None
-        _table.Table(store, table, KeyRows(own_key, name), ValueRows(value, name), name, None, kind, user_keys)
+        _table.Table(store, table, keys, ValueRows(value, name), name, None, kind, user_keys)
 
 
 def _blocks(frozen: _memory.Snapshot) -> Iterator[tuple[int, bytes]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
+from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files
+from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.routing import check_parallelism
@@ -157,13 +158,13 @@ class EmbeddedRocksDBStateBackend:
 class _Engine:
     """A database; see ``engine.Engine``."""
 
-    layout: Literal["rocksdb", "rows"] = "rocksdb"
+    layout: Layout = "rocksdb"
     used_bytes = None
 
     def __init__(self, store: _core.RocksDBStore) -> None:
         self.store = store
 
-    def values(self, value: ValueSchema, table: int, kind: str) -> ValueSchema:
+    def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         return value
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:

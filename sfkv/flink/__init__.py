@@ -13,9 +13,7 @@ A thin layer: what it gives out are sfkv's own backends, and states that call sf
 
 from __future__ import annotations
 
-from typing import Any
-
-import sfkv
+from sfkv.backend.memory import HashMapStateBackend
 from sfkv.flink.backend import EmbeddedRocksDBStateBackend, FileSystemCheckpointStorage, PredefinedOptions
 from sfkv.flink.context import RuntimeContext
 from sfkv.flink.descriptors import (
@@ -40,6 +38,7 @@ __all__ = [
     "Duration",
     "EmbeddedRocksDBStateBackend",
     "FileSystemCheckpointStorage",
+    "HashMapStateBackend",
     "ListState",
     "ListStateDescriptor",
     "MapState",
@@ -57,10 +56,3 @@ __all__ = [
     "ValueState",
     "ValueStateDescriptor",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """``HashMapStateBackend`` is sfkv's own, as soon as sfkv has it."""
-    if name == "HashMapStateBackend" and hasattr(sfkv, name):
-        return sfkv.HashMapStateBackend
-    raise AttributeError(f"module 'sfkv.flink' has no attribute {name!r}")

@@ -100,8 +100,7 @@ class RuntimeContext:
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState:
         """The reducing state of a descriptor. Raises as ``get_state``."""
         name, info = self._check(state_descriptor, ReducingStateDescriptor, "get_reducing_state")
-        keyed: Any = self._keyed
-        state = keyed.reducing_state(name, state_type(info), reducer_of(state_descriptor.get_reduce_function(), info))
+        state = self._keyed.reducing_state(name, state_type(info), reducer_of(state_descriptor.get_reduce_function(), info))
         return ReducingState(self._current, state, encoder_of(info), decoder_of(info))
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState:
@@ -109,9 +108,8 @@ class RuntimeContext:
         name, info = self._check(state_descriptor, AggregatingStateDescriptor, "get_aggregating_state")
         in_info = state_descriptor.in_type_info
         aggregate = AggregateAdapter(state_descriptor.get_agg_function(), info, in_info)
-        keyed: Any = self._keyed
         added = object if in_info is None else state_type(in_info)
-        state = keyed.aggregating_state(name, added, aggregate, accumulator=state_type(info))
+        state = self._keyed.aggregating_state(name, added, aggregate, accumulator=state_type(info))
         return AggregatingState(self._current, state, check_plain if in_info is None else encoder_of(in_info))
 
     def _check(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], operation: str) -> tuple[str, Any]:

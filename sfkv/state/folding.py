@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from sfkv import _fold, _list, _table
 from sfkv._errors import ConfigError
-from sfkv._folds import BUILT_INS, REDUCES, check_name, result_of
+from sfkv._folds import BUILT_INS, REDUCES, aggregated, check_name, reduced
 from sfkv._rows import ValueRows
 from sfkv._stored_types import Column
-from sfkv._types import Msgpack, ValueSchema
+from sfkv._types import KeySchema, Msgpack, ValueSchema
 from sfkv.state.scan import Layout
 
 # Rows that are not read as values: accumulators.
@@ -82,7 +82,7 @@ class Folding:
         fold = BUILT_INS[str(self.aggregate)].fold
         return _fold.FoldTable(table, fold or 0, ValueRows(self.value, name), ValueRows(self.result or self.value, name))
 
-    def layout(self, key: Any) -> Layout:
+    def layout(self, key: KeySchema) -> Layout:
         """Which columns a scan gives."""
         if self.stored is not _ROWS:
             return Layout(key, self.stored.scan_arrow(of_lists=self.aggregate == "collect"))
@@ -138,7 +138,7 @@ def reducing(type: Any, reduce: Any) -> Folding:
     if callable(reduce):
         return Folding(None, value, value, value, functions=(_itself, reduce, None), given=reduce)
     check_name(reduce, REDUCES, "reduce")
-    result = result_of(reduce, value, widened=False)
+    result = reduced(reduce, value)
     return Folding(reduce, value, value if reduce == "last" else _ROWS, result)
 
 
@@ -149,7 +149,7 @@ def aggregating(type: Any, aggregate: Any, accumulator: Any, result: Any) -> Fol
         check_name(aggregate, BUILT_INS, "aggregate")
         if accumulator is not None or result is not None:
             raise ConfigError(f"accumulator= and result= are for objects: {aggregate!r} has its own", operation="register")
-        made = result_of(aggregate, value, widened=True)
+        made = aggregated(aggregate, value)
         return Folding(aggregate, value, value if aggregate in ("last", "collect") else _ROWS, made)
     missing = [method for method in _METHODS if not callable(getattr(aggregate, method, None))]
     if missing:

@@ -9,17 +9,14 @@ from typing import Any
 import pytest
 
 import sfkv
-import sfkv.flink
-from sfkv.flink import EmbeddedRocksDBStateBackend, RuntimeContext
+from sfkv.flink import EmbeddedRocksDBStateBackend, HashMapStateBackend, RuntimeContext
 
 
 @pytest.fixture(params=["rocksdb", "hashmap"])
 def backend(request: pytest.FixtureRequest) -> Any:
     if request.param == "rocksdb":
         return EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
-    if not hasattr(sfkv, "HashMapStateBackend"):
-        pytest.skip("sfkv has no HashMapStateBackend yet")
-    return sfkv.flink.HashMapStateBackend()
+    return HashMapStateBackend()
 
 
 @pytest.fixture

@@ -173,11 +173,6 @@ def test_values_of_no_known_type_are_those_that_stay_as_they_are():
 # --- The states.
 
 
-def needs(method):
-    return pytest.mark.skipif(not hasattr(sfkv.KeyedStateBackend, method), reason=f"keyed.{method} is not there yet")
-
-
-@needs("reducing_state")
 @pytest.mark.parametrize("function", [Sum(), operator.add], ids=["ReduceFunction", "function"])
 def test_a_reducing_state_combines_what_is_added(keyed, context, function):
     state = context.get_reducing_state(ReducingStateDescriptor("r", function, Types.LONG()))
@@ -197,7 +192,6 @@ def test_a_reducing_state_combines_what_is_added(keyed, context, function):
     assert repr(state).startswith("flink.ReducingState('r'")
 
 
-@needs("reducing_state")
 def test_a_reducing_state_of_tuples(context):
     state = context.get_reducing_state(ReducingStateDescriptor("r", SumOfPairs(), SUM_AND_COUNT))
     state.add((1, 7))
@@ -206,7 +200,6 @@ def test_a_reducing_state_of_tuples(context):
     assert state.get() == (3, 7)
 
 
-@needs("reducing_state")
 def test_a_reducing_state_by_the_name_of_a_fold(keyed, context):
     state = context.get_reducing_state(ReducingStateDescriptor("total", "sum", Types.LONG()))
     for value in (1, 2, 3):
@@ -222,7 +215,6 @@ class Raises(Mean):
         raise ArithmeticError("no")
 
 
-@needs("aggregating_state")
 def test_a_function_that_raises_leaves_the_state_as_it_was(context):
     descriptor = AggregatingStateDescriptor("a", Mean(), SUM_AND_COUNT)
     state = context.get_aggregating_state(descriptor)
@@ -233,7 +225,6 @@ def test_a_function_that_raises_leaves_the_state_as_it_was(context):
     assert state.get() == 4
 
 
-@needs("aggregating_state")
 def test_what_is_added_may_be_of_a_known_type(context):
     class Total(Mean):
         def add(self, value, accumulator):
@@ -258,7 +249,6 @@ def test_what_is_added_may_be_of_a_known_type(context):
     assert (state.get(), unknown.get()) == ((7, 3), None)
 
 
-@needs("aggregating_state")
 def test_an_aggregating_state_folds_what_is_added(context):
     state = context.get_aggregating_state(AggregatingStateDescriptor("a", Mean(), SUM_AND_COUNT))
     assert state.get() is None
@@ -275,8 +265,6 @@ def test_an_aggregating_state_folds_what_is_added(context):
     assert repr(state).startswith("flink.AggregatingState('a'")
 
 
-@needs("reducing_state")
-@needs("aggregating_state")
 def test_they_need_a_current_key_as_all_do(keyed):
     context = RuntimeContext(keyed)
     reducing = context.get_reducing_state(ReducingStateDescriptor("r", Sum(), Types.LONG()))

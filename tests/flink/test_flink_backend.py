@@ -27,16 +27,7 @@ def test_all_names_exist():
 
 
 def test_the_memory_backend_is_sfkvs_own():
-    if not hasattr(sfkv, "HashMapStateBackend"):
-        pytest.skip("sfkv has no HashMapStateBackend yet")
     assert sfkv.flink.HashMapStateBackend is sfkv.HashMapStateBackend
-
-
-def test_a_missing_memory_backend_is_a_missing_name(monkeypatch):
-    if hasattr(sfkv, "HashMapStateBackend"):
-        pytest.skip("sfkv has a HashMapStateBackend")
-    with pytest.raises(AttributeError, match="HashMapStateBackend"):
-        sfkv.flink.HashMapStateBackend  # noqa: B018
 
 
 @pytest.mark.parametrize(("asked", "says"), [(True, True), (False, False), (None, False)])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfkv
-from sfkv.flink import MapStateDescriptor, Row, Types, ValueStateDescriptor
+from sfkv.flink import HashMapStateBackend, MapStateDescriptor, Row, RuntimeContext, Types, ValueStateDescriptor
 
 UTC = dt.timezone.utc
 
@@ -121,10 +121,23 @@ def test_what_does_not_fit_a_type_is_refused(context, info, value):
     assert state.value() is None
 
 
-def test_a_tuple_in_an_object_is_read_as_a_list(context):
-    state = context.get_state(ValueStateDescriptor("v", Types.PICKLED_BYTE_ARRAY()))
-    state.update(("a", (1, 2)))
-    assert state.value() == ["a", [1, 2]]
+def test_a_tuple_in_an_object_is_a_list_when_it_was_stored(backend, tmp_path):
+    value, descriptor = ("a", (1, 2)), ValueStateDescriptor("v", Types.PICKLED_BYTE_ARRAY())
+
+    def state_of(keyed):
+        context = RuntimeContext(keyed)
+        context.set_current_key("a")
+        return context.get_state(descriptor)
+
+    with backend.open(tmp_path / "s", key=str) as keyed:
+        state = state_of(keyed)
+        state.update(value)
+        if isinstance(backend, HashMapStateBackend):
+            assert state.value() is value, "objects in memory live"
+        else:
+            assert state.value() == ["a", [1, 2]]
+    with backend.open(tmp_path / "s") as keyed:
+        assert state_of(keyed).value() == ["a", [1, 2]]
 
 
 def test_a_row_type_takes_rows_tuples_lists_and_dicts(context):

@@ -129,20 +129,14 @@ def answer_of(program: Any, step: tuple[Any, ...]) -> Any:
         return type(error)
 
 
-def make_backend(name: str) -> Any:
-    if not hasattr(sfkv, name):
-        pytest.skip(f"sfkv has no {name} yet")
-    return getattr(sfkv, name)()
-
-
-@pytest.mark.parametrize("backend_name", ["EmbeddedRocksDBStateBackend", "HashMapStateBackend"])
+@pytest.mark.parametrize("make_backend", [sfkv.EmbeddedRocksDBStateBackend, sfkv.HashMapStateBackend])
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 @given(program=st.lists(steps(), max_size=60))
 @example(
     program=[("m", "put", 1, None), ("m", "contains", 1), ("m", "items"), ("l", "update", [None]), ("r", "update", "text")]
 )
-def test_a_program_in_flinks_manner_gives_the_same_answers(backend_name, program):
-    backend = make_backend(backend_name)
+def test_a_program_in_flinks_manner_gives_the_same_answers(make_backend, program):
+    backend = make_backend()
     with tempfile.TemporaryDirectory(prefix="sfkv-flink-") as folder:
         stores = [backend.open(Path(folder) / name, key=str) for name in ("flink", "states")]
         try:

@@ -100,7 +100,7 @@ def some_schema(rng: Rng, of_key: bool) -> dict[str, Any]:
 
 def some_tables(rng: Rng) -> Iterator[dict[str, Any]]:
     for id in range(rng.randrange(4)):
-        kind = rng.choice(["value", "list", "map", "table", "payloads"])
+        kind = rng.choice(["value", "list", "map", "table", "reducing", "aggregating", "payloads"])
         name = "" if kind == "payloads" else f"s{id}"
         table = {"id": id, "name": name, "kind": kind, "value": some_schema(rng, of_key=False), "ttl": None}
         if kind == "map":
@@ -109,6 +109,10 @@ def some_tables(rng: Rng) -> Iterator[dict[str, Any]]:
             table["key"] = some_schema(rng, of_key=True)
             if rng.random() < 0.5:
                 table["key"] = {**table["key"], "group_by": [rng.choice(table["key"]["columns"])["name"]]}
+        if kind in ("reducing", "aggregating"):
+            table["aggregate"] = rng.choice([None, "sum", "last"])
+        if kind == "aggregating" and table["aggregate"] is None:
+            table["accumulator"] = some_schema(rng, of_key=False)
         if rng.random() < 0.1:
             table["dropping"] = True
         yield table

@@ -100,6 +100,7 @@ constexpr Sort kSorts[] = {
     {"eight bytes each", 8, 8, true},      {"short values", 8, 20, false},        {"one byte, which may be none", 3, 1, false},
     {"the longest slots", 48, 80, true},   {"the longest slots, not full", 48, 80, false}, {"a key too long for slots", 49, 8, true},
     {"a value too long for slots", 8, 81, false}, {"keys of any length", kAny, 16, false}, {"all of any length", kAny, kAny, false},
+    {"keys of two words", 16, 8, true},    {"keys of any length, values of one", kAny, 8, true},
 };
 
 class Test {
@@ -126,6 +127,7 @@ class Test {
       }
       if (Below(2000) == 0) EraseRange();
       if (Below(30000) == 0) Clear();
+      if (Below(50) == 0) CheckMany();
       if (Below(150) == 0) TakeView();
       if (Below(150) == 0) EndView(reader);
       if (Below(5000) == 0) CheckAll();
@@ -228,7 +230,23 @@ class Test {
     }
     views_.erase(views_.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  // Several rows at a time, some of which are not there.
+  void CheckMany() {
+    std::vector<std::string> keys;
+    for (size_t i = 0, count = 1 + Below(MemoryTable::kMostAtOnce); i < count; ++i) keys.push_back(Encoded(Below(kGroups), Key()));
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<std::string_view> found(keys.size());
+    table_->PrefetchMany(views.data(), views.size());
+    table_->FindMany(views.data(), views.size(), found.data());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const Model& model = models_[static_cast<size_t>(MemoryTable::GroupOf(keys[i]))];
+      const auto expected = model.find(keys[i].substr(kKeyHeaderBytes));
+      CHECK((found[i].data() != nullptr) == (expected != model.end()));
+      if (expected != model.end()) CHECK(found[i] == expected->second);
+    }
+  }
   void CheckAll() {
+    for (int i = 0; i < 20; ++i) CheckMany();
     size_t rows = 0;
     for (size_t group = 0; group < kGroups; ++group) {
       rows += models_[group].size();

@@ -54,6 +54,19 @@ def test_each_operation_is_right_and_measured_in_every_own_system_and_the_dict(m
         assert json.loads(json.dumps(row)) == row
 
 
+@pytest.mark.parametrize("name", operations())
+def test_each_operation_is_right_and_measured_in_memory(modules, name):
+    run, workload = modules
+    systems = ["sfkv", "dict"]
+    if run.systems.MemoryFloor is not None:
+        systems.insert(1, "floor")
+    for draw in ("unique", "zipf"):
+        rows = run.measure_operation(name, tiny(workload, backend="memory", state="memory", draw=draw), systems)
+        assert [row["system"] for row in rows] == systems
+        assert {row["backend"] for row in rows} == {"memory"}
+        assert ("share_of_floor" in rows[0]) == ("floor" in systems)
+
+
 @pytest.mark.parametrize("changes", [{"draw": "zipf"}, {"draw": "missing"}, {"state": "memtable"}])
 @pytest.mark.parametrize("name", ["value_get_many", "map_get", "list_get"])
 def test_other_draws_and_places_answer_right(modules, name, changes):
@@ -138,6 +151,7 @@ def test_a_peer_that_is_not_installed_is_named(modules, capsys, monkeypatch):
     run, _ = modules
     monkeypatch.setattr(run.peers, "installed", lambda name: name == "dict")
     assert run.choose_systems("sfkv", None) == ["sfkv", "dict"]
+    assert run.choose_systems("sfkv", None, "memory") == ["sfkv", "dict"]
     assert "rocksdict: is not installed" in capsys.readouterr().err
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sfkv
 from sfkv._fold import merge_operand, merge_rows
-from sfkv._folds import BUILT_INS, REDUCES, result_of
+from sfkv._folds import BUILT_INS, REDUCES, aggregated, reduced
 from sfkv._types import ValueSchema
 from tests.format import folds
 from tests.format.decoder import Malformed
@@ -70,11 +70,13 @@ def equal(a: bytes, b: bytes) -> bool:
     return all(x == y or (math.isnan(x[0]) and math.isnan(y[0])) for x, y in parts)
 
 
+@settings(deadline=None)
 @given(any_rows)
 def test_rows_are_folded_as_the_format_says(rows):
     assert equal(merge_rows(rows), folds.merge(rows))
 
 
+@settings(deadline=None)
 @given(st.lists(garbage, min_size=1, max_size=6))
 def test_what_is_no_fold_is_kept_and_never_fails(rows):
     merged = merge_rows(rows)
@@ -83,6 +85,7 @@ def test_what_is_no_fold_is_kept_and_never_fails(rows):
         assert merged == folds.BROKEN + b"".join(rows)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_operands_may_be_folded_in_any_grouping(data):
     rows = data.draw(st.sampled_from(EXACT).flatmap(lambda of: st.lists(fold_rows(*of), min_size=2, max_size=8)))
@@ -97,6 +100,7 @@ def test_operands_may_be_folded_in_any_grouping(data):
 finite = st.floats(-1e100, 1e100)
 
 
+@settings(deadline=None)
 @given(st.lists(finite, min_size=1, max_size=20), st.data())
 def test_float_sums_lose_nothing_that_counts_in_any_grouping(values, data):
     rows = [folds.head(folds.SUM, folds.FLOAT64) + struct.pack("<dd", value, 0.0) for value in values]
@@ -107,6 +111,7 @@ def test_float_sums_lose_nothing_that_counts_in_any_grouping(values, data):
     assert total + lost == pytest.approx(math.fsum(values), rel=1e-15, abs=1e-29 * max(map(abs, values)))
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.data())
 def test_variances_are_right_in_any_grouping(values, data):
     rows = [folds.head(folds.VARIANCE, folds.FLOAT64) + struct.pack("<Qdd", 1, value, 0.0) for value in values]
@@ -153,19 +158,19 @@ TAKEN = {
 def test_each_fold_takes_the_types_that_it_is_for(name, arrow):
     value = ValueSchema.of(arrow)
     if arrow in TAKEN[name]:
-        assert result_of(name, value, widened=True) is not None
+        assert aggregated(name, value) is not None
         return
     with pytest.raises(sfkv.SchemaError, match=f"there is no {name} of .* it takes"):
-        result_of(name, value, widened=True)
+        aggregated(name, value)
 
 
 def test_folds_of_objects_are_those_that_look_at_none():
     for name in BUILT_INS:
         if name in ("count", "first", "last", "collect"):
-            assert result_of(name, ValueSchema.of(dict), widened=True) is not None
+            assert aggregated(name, ValueSchema.of(dict)) is not None
         else:
             with pytest.raises(sfkv.SchemaError, match=f"no {name} of msgpack"):
-                result_of(name, ValueSchema.of(dict), widened=True)
+                aggregated(name, ValueSchema.of(dict))
 
 
 @pytest.mark.parametrize(
@@ -192,12 +197,12 @@ def test_folds_of_objects_are_those_that_look_at_none():
     ],
 )
 def test_results_have_the_types_that_are_documented(name, arrow, result):
-    assert result_of(name, ValueSchema.of(arrow), widened=True).arrow == result
+    assert aggregated(name, ValueSchema.of(arrow)).arrow == result
     if name in REDUCES and arrow != pa.bool_():
-        assert result_of(name, ValueSchema.of(arrow), widened=False).arrow == arrow
+        assert reduced(name, ValueSchema.of(arrow)).arrow == arrow
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_a_store_folds_operands_as_the_format_says_whatever_they_are(tmp_path_factory, data):
     """Straight into the engine, past the states: flushes and compactions merge what is there, and no row fails."""

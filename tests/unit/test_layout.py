@@ -22,7 +22,7 @@ CHAIN = [
     ["key_batch", "row_set", "write_batch", "row_block", "append_guard", "fold_guard", "fold_codec", "least_keys"],
     ["map_rows", "rows", "scan_batch", "row_blocks"],
     ["undo_log", "row_heap", "row_slot", "hash_rows", "ordered_rows", "memory_objects", "memory_table", "memory_tables"],
-    ["memory_scan", "memory_store", "memory_snapshot"],
+    ["memory_batches", "memory_scan", "memory_store", "memory_snapshot"],
     ["rocksdb_compat", "process_locks", "background", "merge", "slot", "flush_watch", "options", "pending", "step_reader"],
     ["directory", "table", "list_table", "map_table", "fold_table", "scan"],
     ["store"],
