@@ -2,19 +2,20 @@
 //
 // Pages and cells carry the epoch in which they were made. A view (a scan, a snapshot) sees all that was there in the epoch of
 // its start, and begins a new one: what a later write would change is copied first, once, and the old is kept until the last view
-// that sees it has gone. So a view copies nothing, and costs its writers only what they touch.
+// that sees it has gone, whatever others there are. So a view copies nothing, and costs its writers only what they touch.
 // The heap belongs to one thread; views may be dropped by any.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <deque>
+#include <iterator>
 #include <limits>
+#include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <set>
 
 #include "sfkv/debug.h"
 #include "sfkv/lifetime.h"
@@ -27,30 +28,34 @@ namespace internal {
 class Epochs {
  public:
   ~Epochs() {
-    for (const Kept& kept : kept_) std::free(kept.memory);
+    for (const auto& [epoch, kept] : views_) FreeAll(kept);
   }
 
   void Begin(uint64_t epoch) {
     std::lock_guard<std::mutex> guard(mutex_);
-    seen_.insert(epoch);
-    newest_seen_.store(*seen_.rbegin(), std::memory_order_release);
+    views_.try_emplace(epoch);
+    newest_seen_.store(views_.rbegin()->first, std::memory_order_release);
   }
   void End(uint64_t epoch) {
     std::lock_guard<std::mutex> guard(mutex_);
-    seen_.erase(seen_.find(epoch));
-    newest_seen_.store(seen_.empty() ? 0 : *seen_.rbegin(), std::memory_order_release);
-    const uint64_t oldest = seen_.empty() ? std::numeric_limits<uint64_t>::max() : *seen_.begin();
-    while (!kept_.empty() && kept_.front().until <= oldest) {
-      std::free(kept_.front().memory);
-      bytes_.fetch_sub(kept_.front().bytes, std::memory_order_relaxed);
-      kept_.pop_front();
+    const auto ended = views_.find(epoch);
+    Kept kept = std::move(ended->second);
+    const auto next = views_.erase(ended);
+    newest_seen_.store(views_.empty() ? 0 : views_.rbegin()->first, std::memory_order_release);
+    if (next != views_.begin()) {  // what the view before it sees too is that one's from now on
+      auto& [older, its] = *std::prev(next);
+      for (auto at = kept.begin(); at != kept.end();) {
+        const auto one = at++;
+        if (one->born <= older) its.splice(its.end(), kept, one);
+      }
     }
+    FreeAll(kept);
   }
-  // Keeps memory until no view from before the epoch "until" is left. False if there is none.
-  bool Keep(void* memory, size_t bytes, uint64_t until) {
+  // Keeps what was made in the epoch "born" until no view is left that sees it. False if there is none.
+  bool Keep(void* memory, size_t bytes, uint64_t born) {
     std::lock_guard<std::mutex> guard(mutex_);
-    if (seen_.empty()) return false;
-    kept_.push_back({memory, bytes, until});
+    if (views_.empty() || views_.rbegin()->first < born) return false;
+    views_.rbegin()->second.push_back({memory, bytes, born});
     bytes_.fetch_add(bytes, std::memory_order_relaxed);
     return true;
   }
@@ -60,14 +65,22 @@ class Epochs {
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  struct Kept {
+  struct Piece {
     void* memory;
     size_t bytes;
-    uint64_t until;
+    uint64_t born;
   };
+  using Kept = std::list<Piece>;
+
+  void FreeAll(const Kept& kept) {
+    for (const Piece& piece : kept) {
+      std::free(piece.memory);
+      bytes_.fetch_sub(piece.bytes, std::memory_order_relaxed);
+    }
+  }
+
   std::mutex mutex_;
-  std::multiset<uint64_t> seen_;
-  std::deque<Kept> kept_;  // in the order of "until"
+  std::map<uint64_t, Kept> views_;  // by epoch, with what it is the newest one to see
   std::atomic<uint64_t> newest_seen_{0};
   std::atomic<size_t> bytes_{0};
 };
@@ -108,7 +121,7 @@ class RowHeap {
   // Frees what was made in the epoch "born", or keeps it for the views that see it.
   void Free(void* memory, size_t bytes, uint64_t born) {
     used_ -= bytes;
-    if (IsSeen(born) && epochs_->Keep(memory, bytes, epoch_)) return;
+    if (IsSeen(born) && epochs_->Keep(memory, bytes, born)) return;
     std::free(memory);
   }
   // Counts memory that is held by other means, such as vectors.

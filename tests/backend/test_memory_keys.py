@@ -1,4 +1,4 @@
-"""Keys that are hard for tables in memory: of all lengths, prefixes of each other, without a bound, and many that come and go."""
+"""Keys that are hard for tables in memory: of all lengths, prefixes of others, without a bound; and many that come and go."""
 
 import itertools
 import random

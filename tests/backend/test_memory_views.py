@@ -142,6 +142,27 @@ def test_views_that_overlap_see_what_was_there_in_whatever_order_they_end(order)
             assert rows_of(name, states.scan(name)[0].to_arrow()) == states.rows[name]
 
 
+def test_what_no_view_sees_any_more_is_not_kept_for_an_older_one():
+    """While a snapshot is written for long, a job scans and writes: only what the snapshot sees may stay."""
+    with BACKEND.open(None, key=int, max_parallelism=1) as keyed:
+        state, table = keyed.value_state("v", bytes), keyed.table("t", int, int)
+        state.put_many(range(50), [bytes(300)] * 50)
+        table.put_many(range(50), range(50))
+        old = state.scan()
+        for turn in range(300):
+            for newer in (state.scan(), table.scan()):
+                state.put_many(range(50), [bytes([turn % 256]) * 300] * 50)
+                table.put_many(range(50), range(turn, turn + 50))
+                assert newer.schema is not None
+            del newer
+        gc.collect()
+        assert keyed._store.kept_bytes < 3 * 50 * 300
+        assert set(old.to_arrow()["value"].to_pylist()) == {bytes(300)}
+        del old
+        gc.collect()
+        assert keyed._store.kept_bytes == 0
+
+
 def test_views_may_be_dropped_half_read_or_not_begun_by_other_threads():
     handed = queue.Queue()
 

@@ -1,6 +1,6 @@
 """Lets the n-th I/O call of a job fail, for n = 0, 1, 2 ... until none does. Run by test_sweep.py in a process of its own.
 
-    python -W error -m tests.fault.sweep FAULT FIRST STEP
+    python -W error -m tests.fault.sweep BACKEND FAULT FIRST STEP
 
 Counted are the calls that sfkv's core and the engine make through the file system under them (_failing.pyx), and those that
 Python makes below the job's folder. After each failure everything that is called answers right or raises a sfkv.Error.
@@ -21,6 +21,7 @@ from pathlib import Path
 
 import sfkv
 from sfkv import _core
+from tests.backends import live_objects
 from tests.fault import _failing
 from tests.fault.job import Job, contents, expected
 
@@ -109,13 +110,13 @@ def repair(power: bool) -> None:
 last_failed = ""
 
 
-def run(fault: str, call: int) -> str:
+def run(backend: str, fault: str, call: int) -> str:
     """One life of the job. Returns the call that failed, '' if there were fewer calls."""
     global folder, last_failed
     last_failed = ""
     top = tempfile.mkdtemp(prefix="sfkv-sweep-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     folder = Path(top) / "job"
-    job = Job(folder)
+    job = Job(folder, backend)
     began = time.monotonic()
     faulthandler.dump_traceback_later(SECONDS_FOR_ONE, exit=True)
     try:
@@ -135,16 +136,16 @@ def run(fault: str, call: int) -> str:
         shutil.rmtree(top, ignore_errors=True)
     del job
     gc.collect()
-    assert not any(_core.live_objects().values()), _core.live_objects()
+    assert not any(live_objects().values()), live_objects()
     return failed
 
 
-def main(fault: str, first: int, step: int) -> None:
+def main(backend: str, fault: str, first: int, step: int) -> None:
     _core.wrap_file_system(_failing.capsule())
     sys.addaudithook(fail_in_python)
     call = first
     try:
-        while run(fault, call):
+        while run(backend, fault, call):
             call += step
     except BaseException:
         traceback.print_exc()
@@ -152,4 +153,4 @@ def main(fault: str, first: int, step: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

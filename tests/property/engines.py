@@ -1,4 +1,4 @@
-"""Settings of the engine and of sfkv that must not change any answer."""
+"""Backends, and settings of the engine and of sfkv, that must not change any answer."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Configuration:
         memory: the slot's.
         max_parallelism: the number of key groups.
         key_groups: those that the backend owns; None is all.
+        store: which backend it is.
     """
 
     name: str
@@ -31,8 +32,11 @@ class Configuration:
     memory: str = "128MB"
     max_parallelism: int = 128
     key_groups: tuple[int, int] | None = None
+    store: str = "rocksdb"
 
-    def backend(self) -> sfkv.EmbeddedRocksDBStateBackend:
+    def backend(self) -> sfkv.EmbeddedRocksDBStateBackend | sfkv.HashMapStateBackend:
+        if self.store == "memory":
+            return sfkv.HashMapStateBackend()
         backend = sfkv.EmbeddedRocksDBStateBackend(
             write_batch_bytes=self.write_batch_bytes, read_chunk_keys=self.read_chunk_keys
         )
@@ -59,9 +63,10 @@ def _compressions() -> list[Configuration]:
 
 
 DEFAULT = Configuration("default")
+MEMORY = Configuration("in memory", store="memory")
 TWO_LEVELS = "index_type=kTwoLevelIndexSearch;partition_filters=true;metadata_block_size=128;block_size=128"
 
-# The state machine draws from these; all but one of them meet files as soon as there is anything to write.
+# The state machine draws from these, and in memory; all but one of them meet files as soon as there is anything to write.
 SMALL = [
     DEFAULT,
     Configuration("tiny memtable and blocks", TINY, "block_size=64", memory="4MB"),
@@ -73,6 +78,10 @@ SMALL = [
 
 ALL = [
     *SMALL,
+    MEMORY,
+    Configuration("one key group in memory", store="memory", max_parallelism=1),
+    Configuration("32,768 key groups in memory", store="memory", max_parallelism=32768),
+    Configuration("the first 120 key groups in memory", store="memory", key_groups=(0, 119)),
     Configuration("blocks of 64 B", table="block_size=64"),
     Configuration("blocks of 64 KiB", TINY, "block_size=65536"),
     Configuration(

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 import sfkv
 from tests.model import ModelBackend
-from tests.property.engines import SMALL
+from tests.property.engines import MEMORY, SMALL
 from tests.property.keys import KINDS, kind, order
 from tests.property.values import FOLDS, RESULTS, open_state, plain_rows, types_of
 
 NAMES = ["a", "b", "c", "d"]
 SEQUENCE = "sequence"  # the cell that is set after each call: by it, what a crash left is found in the history
+CONFIGURATIONS = st.sampled_from(SMALL) | st.just(MEMORY)
 OFFSETS = st.none() | st.integers(-(2**63), 2**64 - 1)
 ABSENT = object()
 
@@ -46,7 +47,7 @@ class Base:
         # Few keys, so that operations meet; they are drawn once, and now and then another one joins them.
         self.few = data.draw(st.lists(self.kind.keys, min_size=2, max_size=6), label="few keys")
         self.few_entries = data.draw(st.lists(self.kind.entries, min_size=1, max_size=3), label="few entries")
-        self.configuration = data.draw(st.sampled_from(SMALL), label="configuration")
+        self.configuration = data.draw(CONFIGURATIONS, label="configuration")
         self.parallelism = data.draw(st.sampled_from([1, 3, 128]), label="max_parallelism")
         self.slot = sfkv.Slot(self.configuration.memory)
         self.backend = self.configuration.backend()
@@ -56,7 +57,7 @@ class Base:
         self.scans: list[tuple[sfkv.Scan, str, str, list[Any]]] = []
         path = self.next_path()
         self.keyed = self.backend.open(path, key=self.kind.type, slot=self.slot, max_parallelism=self.parallelism)
-        self.begin_history()
+        self.begin_directory()
         self.mark()
 
     def end(self) -> None:
@@ -156,6 +157,11 @@ class Base:
         self.history = [Moment(self.model.cells.get(SEQUENCE), "whole", self.model.content())]
         self.durable = self.model.cells.get(SEQUENCE)
 
+    def begin_directory(self) -> None:
+        """The same in a directory that was not closed yet. In memory, what is not closed is nowhere else."""
+        self.begin_history()
+        self.closed_with = Moment(None, "whole", ModelBackend(RESULTS).content())
+
     def mark(self, pieces: str = "whole") -> None:
         """Ends a call that wrote."""
         if self.in_batch:
@@ -180,6 +186,7 @@ class Base:
         """Opens what a discarding close has left, finds it in the history, and then does again what was lost, as a job would.
 
         How much is lost depends on the engine's threads, and Hypothesis must not notice: afterwards all is as if nothing was.
+        From memory all is lost since the last close.
         """
         path = self.keyed.path
         self.close(discard=True)
@@ -187,6 +194,10 @@ class Base:
             self.backend.open(path, slot=self.slot)
         # A store that never flushed has forgotten its key and its groups, so that both are told.
         self.keyed = self.backend.open(path, key=self.kind.type, slot=self.slot, max_parallelism=self.parallelism, recover=True)
+        if isinstance(self.backend, sfkv.HashMapStateBackend):
+            self.replay(self.check_found(self.closed_with, self.closed_with))
+            self.begin_history()
+            return
         sequence = self.keyed.cells.get(SEQUENCE)
         at = next(i for i, moment in enumerate(self.history) if moment.sequence == sequence)
         durable = next(i for i, moment in enumerate(self.history) if moment.sequence == self.durable)

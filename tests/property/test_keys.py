@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sfkv
 from tests.property import keys as nasty
-from tests.property.engines import TINY, TWO_LEVELS, Configuration
+from tests.property.engines import MEMORY, TINY, TWO_LEVELS, Configuration
 from tests.property.keys import KINDS, NAN, canonical, kind, order
 from tests.property.values import plain_rows
 
@@ -23,6 +23,7 @@ CONFIGURATIONS = [
     Configuration("default"),
     Configuration("one group, tiny blocks", TINY, "block_size=64", read_chunk_keys=1, max_parallelism=1),
     Configuration("32,768 groups, tiny parts", TINY, TWO_LEVELS, write_batch_bytes=1, max_parallelism=32768),
+    MEMORY,
 ]
 
 

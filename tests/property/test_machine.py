@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 import sfkv
-from tests.property.machine import OFFSETS, Base
+from tests.property.machine import CONFIGURATIONS, OFFSETS, Base
 from tests.property.state_rules import FoldRules, ListRules, MapRules, ValueRules
 from tests.property.values import FOLDS, VALUES, plain_rows, types_of
 
@@ -158,6 +158,7 @@ class LifeRules(Base):
         self.close(discard=False)
         self.keyed = self.backend.open(path, key=self.kind.type, slot=self.slot)
         self.begin_history()
+        self.closed_with = self.history[0]
 
     @rule()
     def discard_and_recover(self):
@@ -172,25 +173,24 @@ class LifeRules(Base):
 
     def restore_from(self, id):
         self.close(discard=True)
-        self.keyed = self.restored(id)
+        self.keyed = self.restored(id, self.backend)
         assert self.keyed.restored_from.metadata == self.model.restore(id)
-        self.begin_history()
+        self.begin_directory()
 
-    def restored(self, id):
-        return self.backend.restore(
-            self.next_path(), self.folder / "snapshots" / f"chk-{id}", key=self.kind.type, slot=self.slot
-        )
+    def restored(self, id, backend):
+        return backend.restore(self.next_path(), self.folder / "snapshots" / f"chk-{id}", key=self.kind.type, slot=self.slot)
 
     def restore_beside_this_one(self, data, id):
-        """A second store in the same slot: neither sees the other, though they share files, and either may go on."""
-        second = self.restored(id)
+        """A second store in the same slot, of any kind: neither sees the other, though they share files; either may go on."""
+        backend = data.draw(CONFIGURATIONS, label="configuration of the second").backend()
+        second = self.restored(id, backend)
         content = self.model.snapshots[id][0]
         assert self.rows_of(second, content) == self.rows_of_model(content)
         if data.draw(st.booleans(), label="go on with the second"):
             self.close(discard=data.draw(st.booleans(), label="discard"))
-            self.keyed = second
+            self.keyed, self.backend = second, backend
             self.model.restore(id)
-            self.begin_history()
+            self.begin_directory()
             return
         for name, state in content[0].items():
             handle = self.handle(second, state.kind, name, content[1][name])
@@ -215,6 +215,12 @@ class Machine(WholeRules, LifeRules, RuleBasedStateMachine):
 
     @rule(id=snapshots)
     def restore(self, id):
+        self.restore_from(id)
+
+    @rule(data=st.data(), id=snapshots)
+    def restore_into_another_kind(self, data, id):
+        """The job goes on with another backend, or with other settings."""
+        self.backend = data.draw(CONFIGURATIONS, label="configuration from now on").backend()
         self.restore_from(id)
 
     @rule(data=st.data(), id=snapshots)

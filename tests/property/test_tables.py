@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 import sfkv
+from tests.backends import NAMES, new_backend
 from tests.property.tables import KINDS, Model
 
 VALUE = {"n": int, "text": str | None}
@@ -33,7 +34,9 @@ class TableMachine(RuleBasedStateMachine):
         self.parallelism = data.draw(st.sampled_from([1, 4, 128]), label="max_parallelism")
         self.few = data.draw(st.lists(self.kind.keys(), min_size=2, max_size=8, unique=True), label="few keys")
         self.slot = sfkv.Slot("16MB")
-        self.keyed = sfkv.open(self.folder / "s", key=str, slot=self.slot, max_parallelism=self.parallelism)
+        self.backend = new_backend(data.draw(st.sampled_from(NAMES), label="backend"))
+        self.path, self.snapshots = self.folder / "s", 0
+        self.keyed = self.backend.open(self.path, key=str, slot=self.slot, max_parallelism=self.parallelism)
         self.model = Model(self.kind, self.parallelism)
         self.scans = []
         self.register()
@@ -260,7 +263,18 @@ class TableMachine(RuleBasedStateMachine):
     def reopen(self):
         self.keyed.close()
         self.scans = []
-        self.keyed = sfkv.open(self.folder / "s", slot=self.slot)
+        self.keyed = self.backend.open(self.path, slot=self.slot)
+        self.register()
+
+    @rule(name=st.sampled_from(NAMES))
+    def restore_into(self, name):
+        """A snapshot goes into a backend of either kind, and the job goes on there."""
+        self.snapshots += 1
+        taken = self.keyed.snapshot(self.snapshots, self.folder / "chk").result()
+        self.keyed.close(discard=True)
+        self.scans = []
+        self.backend, self.path = new_backend(name), self.folder / f"s{self.snapshots}"
+        self.keyed = self.backend.restore(self.path, taken, slot=self.slot)
         self.register()
 
     @rule()

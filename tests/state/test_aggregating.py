@@ -12,6 +12,9 @@ import pytest
 import sfkv
 from sfkv import _batch
 from sfkv._folds import BUILT_INS
+from tests.backends import new_backend
+
+pytestmark = pytest.mark.backends
 
 
 def rows_of(state):
@@ -395,7 +398,7 @@ def test_snapshots_hold_them_and_a_restored_store_goes_on(keyed, tmp_path):
         keyed.aggregating_state(name, int, name).add_many(["a", "a"], [1, 2])
     keyed.aggregating_state("object", int, Mean()).add_many(["a", "a"], [1, 2])
     snapshot = keyed.snapshot(1, tmp_path / "snapshots").result()
-    with sfkv.EmbeddedRocksDBStateBackend().restore(tmp_path / "restored", snapshot) as restored:
+    with new_backend().restore(tmp_path / "restored", snapshot) as restored:
         assert restored.states == keyed.states
         for name in (*BUILT_INS, "object"):
             state = restored.aggregating_state(name, int, Mean() if name == "object" else name)

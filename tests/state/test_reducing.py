@@ -11,6 +11,9 @@ import pytest
 
 import sfkv
 from sfkv import _batch
+from tests.backends import new_backend
+
+pytestmark = pytest.mark.backends
 
 
 def rows_of(state):
@@ -377,7 +380,7 @@ def test_snapshots_hold_them_and_a_restored_store_goes_on(keyed, tmp_path):
     keyed.reducing_state("l", str, "last").add_many(["a", "a"], ["x", "y"])
     snapshot = keyed.snapshot(1, tmp_path / "snapshots").result()
     keyed.reducing_state("s", int, "sum").add("a", 100)
-    backend = sfkv.EmbeddedRocksDBStateBackend()
+    backend = new_backend()
     with backend.restore(tmp_path / "restored", snapshot) as restored:
         assert restored.states == {"s": "reducing<int64, sum>", "f": "reducing<utf8, a function>", "l": "reducing<utf8, last>"}
         state = restored.reducing_state("s", int, "sum")

@@ -1,0 +1,183 @@
+"""Live objects of state in memory: each is held as long as a row, a view or an open batch holds it, and no longer."""
+
+import gc
+import itertools
+import weakref
+
+import msgspec
+import pytest
+
+import sfkv
+
+pytestmark = pytest.mark.only("memory", reason="the file is about it")
+
+
+class Thing(msgspec.Struct, weakref=True):
+    n: int
+    pad: bytes = b""
+
+
+class Watched:
+    """Makes things, and knows which of them are alive."""
+
+    def __init__(self):
+        self.made = weakref.WeakValueDictionary()
+
+    def __call__(self, n):
+        thing = self.made[n] = Thing(n)
+        return thing
+
+    def alive(self):
+        gc.collect()
+        return sorted(self.made)
+
+
+@pytest.fixture
+def watched():
+    return Watched()
+
+
+@pytest.fixture
+def keyed():
+    with sfkv.HashMapStateBackend(memory_limit="4MB").open(None, key=int, max_parallelism=4) as backend:
+        yield backend
+
+
+@pytest.fixture
+def states(keyed):
+    type = sfkv.Msgpack(Thing)
+    return keyed.value_state("v", type), keyed.list_state("l", type), keyed.map_state("m", int, type)
+
+
+def test_an_object_goes_with_its_row(keyed, states, watched):
+    value, lists, maps = states
+    for n in range(5):
+        value.put(n, watched(n))
+        lists.add(n, watched(10 + n))
+        maps.put(n, 1, watched(20 + n))
+    assert watched.alive() == [*range(5), *range(10, 15), *range(20, 25)]
+    assert value.get(3) is watched.made[3]
+    value.put(0, watched(100))
+    value.clear(1)
+    value.put_many([2, 3], [watched(101), None])
+    lists.update(0, [watched(102)])
+    lists.clear_many([1, 2])
+    maps.delete(0, 1)
+    maps.clear(1)
+    assert watched.alive() == [4, 13, 14, 22, 23, 24, 100, 101, 102]
+    keyed.drop_state("l")
+    assert watched.alive() == [4, 22, 23, 24, 100, 101]
+    keyed.close()
+    del value, lists, maps
+    assert watched.alive() == []
+
+
+def test_an_object_that_several_rows_hold_goes_with_the_last(keyed, states, watched):
+    value, lists, _ = states
+    thing = watched(1)
+    value.put_many([1, 2, 3], [thing] * 3)
+    lists.add_all(1, [thing, thing])
+    del thing
+    value.clear_many([1, 2, 3])
+    assert watched.alive() == [1]
+    lists.clear(1)
+    assert watched.alive() == []
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["committed", "dropped"])
+def test_a_batch_holds_what_it_replaced_until_its_end(keyed, states, watched, fails):
+    value, lists, maps = states
+    value.put(1, watched(1))
+    lists.add_all(1, [watched(2), watched(3)])
+    maps.put(1, 1, watched(4))
+    with pytest.raises(ZeroDivisionError) if fails else nothing(), keyed.batch():
+        value.put(1, watched(11))
+        value.put(1, watched(12))
+        lists.add(1, watched(13))
+        lists.clear(1)
+        lists.add(1, watched(14))
+        maps.put_all(1, {1: watched(15), 2: watched(16)})
+        maps.clear(1)
+        assert set(watched.alive()) >= {1, 2, 3, 4, 12, 14}
+        if fails:
+            1 / 0  # noqa: B018
+    value.put(5, None)  # what is let go of is seen by the next write
+    assert watched.alive() == ([1, 2, 3, 4] if fails else [12, 14])
+    assert value.get(1).n == (1 if fails else 12)
+    assert [thing.n for thing in lists.get(1)] == ([2, 3] if fails else [14])
+
+
+class nothing:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        return False
+
+
+def test_a_write_that_passes_the_limit_holds_nothing(keyed, states, watched):
+    value, lists, _ = states
+    pads = keyed.value_state("pad", bytes)
+    with pytest.raises(sfkv.LimitError):
+        for n in itertools.count():
+            pads.put(n, bytes(30_000))
+    with pytest.raises(sfkv.LimitError):
+        for n in itertools.count():
+            value.put(n, watched(n))
+    count = len(watched.alive())
+    for _ in range(3):
+        with pytest.raises(sfkv.LimitError):
+            value.put_many(range(100_000, 110_000), [watched(n) for n in range(100_000, 110_000)])
+        with pytest.raises(sfkv.LimitError):
+            lists.add_all(1, [watched(n) for n in range(200_000, 210_000)])
+    value.put(0, watched(0))
+    assert watched.alive() == list(range(count))
+    assert [thing.n for thing in value.get_many(range(count))] == list(range(count))
+    value.clear_many(range(count))
+    assert watched.alive() == []
+
+
+def test_a_view_holds_what_it_sees_and_gives_copies(keyed, states, watched):
+    value, _, _ = states
+    value.put_many(range(3), [watched(n) for n in range(3)])
+    scan = value.scan(batch_rows=1)
+    value.get(0).n = 50  # a copy's
+    value.put(1, watched(11))
+    value.clear(2)
+    assert sorted(thing["n"] for thing in things(scan)) == [0, 1, 2]
+    del scan
+    gc.collect()
+    value.put(5, None)
+    assert watched.alive() == [0, 11]
+    assert value.get(0).n == 0
+
+
+def things(scan):
+    return [msgspec.msgpack.decode(row) if isinstance(row, bytes) else row for row in scan.to_arrow()["value"].to_pylist()]
+
+
+def test_a_close_that_fails_keeps_an_open_batchs_objects(tmp_path, watched, monkeypatch):
+    keyed = sfkv.HashMapStateBackend().open(tmp_path / "s", key=int)
+    value, lists = keyed.value_state("v", sfkv.Msgpack(Thing)), keyed.list_state("l", sfkv.Msgpack(Thing))
+    value.put(1, watched(1))
+    lists.add(1, watched(2))
+    with keyed.batch():
+        value.put_many([1, 2], [watched(11), watched(12)])
+        lists.add(1, watched(13))
+        with monkeypatch.context() as patch:
+            patch.setattr("sfkv.backend.memory.write_rows", failing)
+            for _ in range(2):
+                with pytest.raises(sfkv.StorageError, match="injected"):
+                    keyed.close()
+        assert [thing.n for thing in value.get_many([1, 2])] == [11, 12]
+        assert [thing.n for thing in lists.get(1)] == [2, 13]
+    value.put(5, None)
+    assert watched.alive() == [2, 11, 12, 13]
+    value.clear_many([1, 2])
+    lists.clear(1)
+    assert watched.alive() == []
+    keyed.close()
+
+
+def failing(path, blocks):
+    raise OSError(5, "injected", str(path))
