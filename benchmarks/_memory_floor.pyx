@@ -14,6 +14,7 @@ cdef extern from "memory_floor.h" namespace "sfkv" nogil:
         kRecord
         kList
         kMap
+        kFold
         kTable
 
     cdef cppclass CMemoryFloor "sfkv::MemoryFloor":
@@ -22,8 +23,10 @@ cdef extern from "memory_floor.h" namespace "sfkv" nogil:
                       size_t count, size_t batch) except +
         void GetMany(uint64_t* sum) except +
         void PutMany() except +
+        void MergeMany() except +
         void Get(uint64_t* sum) except +
         void Put() except +
+        void Merge() except +
         void ItemsMany(uint64_t* sum) except +
         void Scan(uint64_t* sum) except +
         void ScanBelow(int64_t moment, uint64_t* sum) except +
@@ -42,7 +45,10 @@ cdef class MemoryFloor:
     def prepare(self, str kind, const int64_t[::1] keys, const int64_t[::1] user_keys, const int64_t[::1] values, size_t batch,
                 list records=None):
         """The rows that the calls below work on: columns of keys, user keys (moments of tables; else None) and values."""
-        kinds = {"value": CKind.kValue, "record": CKind.kRecord, "table": CKind.kTable, "list": CKind.kList, "map": CKind.kMap}
+        kinds = {
+            "value": CKind.kValue, "record": CKind.kRecord, "table": CKind.kTable, "list": CKind.kList, "map": CKind.kMap,
+            "reducing": CKind.kFold, "aggregating": CKind.kFold,
+        }
         cdef const int64_t* first_user_key = NULL
         cdef vector[string] rows = records or []
         if user_keys is not None:
@@ -57,7 +63,7 @@ cdef class MemoryFloor:
         self.c_floor.PutMany()
 
     def merge_many(self):
-        self.c_floor.PutMany()
+        self.c_floor.MergeMany()
 
     def items_many(self):
         self.c_floor.ItemsMany(&self.c_sum)
@@ -75,4 +81,4 @@ cdef class MemoryFloor:
         self.c_floor.Put()
 
     def merge(self):
-        self.c_floor.Put()
+        self.c_floor.Merge()

@@ -102,4 +102,6 @@ def expected_after(workload: Workload, rows: Rows) -> list[Any]:
     answers = [lists[key] for key in rows.keys.tolist()]
     if operation.kind == "list":
         return answers
-    return [sum(values) / len(values) if operation.kind == "aggregating" else sum(values) for values in answers]
+    if operation.kind == "aggregating":  # of the sum as a float
+        return [float(sum(values)) / len(values) for values in answers]
+    return [sum(values) for values in answers]

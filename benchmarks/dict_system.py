@@ -53,7 +53,7 @@ class DictSystem:
 
     def aggregating_get_many(self, keys: list[int]) -> list[float | None]:
         found = map(self.rows.get, keys)
-        return [None if pair is None else pair[0] / pair[1] for pair in found]
+        return [None if pair is None else float(pair[0]) / pair[1] for pair in found]  # the sum as a float, as sfkv has it
 
     def map_get(self, key: int, user_key: int) -> int | None:
         entries = self.rows.get(key)

@@ -62,7 +62,7 @@ class OpenTable {
 
 class MemoryFloor {
  public:
-  enum class Kind { kValue, kRecord, kList, kMap, kTable };
+  enum class Kind { kValue, kRecord, kList, kMap, kFold, kTable };
 
   // The rows that the calls below work on, in batches; "user_keys" are moments of tables. "records": values that are bytes. A batch of
   // 0 is of single rows.
@@ -91,11 +91,17 @@ class MemoryFloor {
   void PutMany() {
     EachAhead([&](size_t i) { PutRow(i); });
   }
+  void MergeMany() {
+    EachAhead([&](size_t i) { MergeRow(i); });
+  }
   void Get(uint64_t* sum) {
     for (size_t i = 0; i < rows_.size(); ++i) GetRow(i, sum);
   }
   void Put() {
     for (size_t i = 0; i < rows_.size(); ++i) PutRow(i);
+  }
+  void Merge() {
+    for (size_t i = 0; i < rows_.size(); ++i) MergeRow(i);
   }
 
   // All entries of each key.
@@ -120,6 +126,9 @@ class MemoryFloor {
   struct Row {
     int64_t key, user_key, value;
   };
+  struct Fold {
+    int64_t sum = 0, count = 0;
+  };
   struct Record {
     size_t size = 0;
     char bytes[80];
@@ -141,6 +150,7 @@ class MemoryFloor {
   __attribute__((always_inline)) void FetchSlot(int64_t key) const {
     if (kind_ == Kind::kValue) numbers_.Prefetch(key);
     if (kind_ == Kind::kRecord) bytes_.Prefetch(key);
+    if (kind_ == Kind::kFold) folds_.Prefetch(key);
     if (kind_ == Kind::kList) lists_.Prefetch(key);
     if (kind_ == Kind::kMap) maps_.Prefetch(key);
   }
@@ -161,6 +171,8 @@ class MemoryFloor {
       if (const int64_t* value = numbers_.Find(row.key)) *sum += static_cast<uint64_t>(*value);
     } else if (kind_ == Kind::kRecord) {
       if (const Record* record = bytes_.Find(row.key)) Touch(*record, sum);
+    } else if (kind_ == Kind::kFold) {
+      if (const Fold* fold = folds_.Find(row.key)) *sum += static_cast<uint64_t>(fold->sum);
     } else if (kind_ == Kind::kList) {
       if (const std::vector<int64_t>* list = lists_.Find(row.key)) {
         for (int64_t value : *list) *sum += static_cast<uint64_t>(value);
@@ -176,8 +188,8 @@ class MemoryFloor {
       *numbers_.FindOrMake(row.key) = row.value;
     } else if (kind_ == Kind::kRecord) {
       *bytes_.FindOrMake(row.key) = records_[i];
-    } else if (kind_ == Kind::kList) {
-      lists_.FindOrMake(row.key)->push_back(row.value);
+    } else if (kind_ == Kind::kFold) {
+      *folds_.FindOrMake(row.key) = {row.value, 1};
     } else if (kind_ == Kind::kMap) {
       Entries* entries = maps_.FindOrMake(row.key);
       const auto at = EntryOf(entries, row.user_key);
@@ -189,6 +201,16 @@ class MemoryFloor {
     } else {
       sorted_.push_back(row);
       is_sorted_ = false;
+    }
+  }
+
+  void MergeRow(size_t i) {
+    if (kind_ == Kind::kList) {
+      lists_.FindOrMake(rows_[i].key)->push_back(rows_[i].value);
+    } else {
+      Fold* fold = folds_.FindOrMake(rows_[i].key);
+      fold->sum = static_cast<int64_t>(static_cast<uint64_t>(fold->sum) + static_cast<uint64_t>(rows_[i].value));
+      ++fold->count;
     }
   }
 
@@ -221,6 +243,7 @@ class MemoryFloor {
   std::vector<Record> records_;  // beside the rows, if they are of records
   OpenTable<int64_t> numbers_;
   OpenTable<Record> bytes_;
+  OpenTable<Fold> folds_;
   OpenTable<std::vector<int64_t>> lists_;
   OpenTable<Entries> maps_;
   std::vector<Row> sorted_;  // of a table

@@ -206,15 +206,15 @@ class FloorSystem:
         self.folder = folder
         self.kind = workload.operation.kind
         self.watermark = workload.watermark if self.kind == "table" else 0
-        in_memory = workload.settings.backend == "memory"
-        self.floor = MemoryFloor() if in_memory else Floor(folder, slot_bytes(workload), engine_options(workload))
+        self.in_memory = workload.settings.backend == "memory"
+        self.floor = MemoryFloor() if self.in_memory else Floor(folder, slot_bytes(workload), engine_options(workload))
 
     def _prepare(self, rows: Rows, batch: int, columns: tuple[str, ...]) -> None:
         user_keys = rows.user_keys if "user_keys" in columns else None
         records = None
         if self.kind == "record":
             records = RECORDS.rows_of(pa.record_batch(record_columns(rows.values)))
-        elif self.kind in ("reducing", "aggregating"):
+        elif self.kind in ("reducing", "aggregating") and not self.in_memory:
             records = fold_rows(self.kind, rows.values)
         self.floor.prepare(self.kind, rows.keys, user_keys, rows.values, batch, records)
 

@@ -24,7 +24,7 @@ cdef class BundleRows:
     cdef CKeyBatch batch
     cdef CRowSet stored
     cdef readonly dict rows
-    cdef list keys               # the distinct keys, in the order in which they first appear in the batch
+    cdef list keys               # the distinct keys, in the order in which they are written: the sorted batch's, or as they came
     cdef list originals          # the values that were read for them; None where these can be changed in place
     cdef vector[size_t] places   # where each of them is in the batch, and its row in `stored`
     cdef dict live_rows          # by place, the bytes of live objects as they were read; None where values are no such
@@ -68,13 +68,13 @@ cdef class BundleRows:
     cdef int decode_sorted(self) except -1:
         """Fills the dict from the sorted batch: what the rows say are different keys."""
         cdef size_t distinct
-        self.places = self.batch.DistinctByAppearance()
-        for distinct in self.places:
-            key = self.decode_key(self.batch.DistinctKey(distinct))
-            value = self.decode_value(distinct)
-            self.keys.append(key)
-            self.originals.append(value)
-            self.rows[key] = value
+        self.places = range(self.batch.distinct_count())
+        self.keys = [None] * self.batch.distinct_count()
+        self.originals = [None] * self.batch.distinct_count()
+        for distinct in self.batch.DistinctByAppearance():
+            self.keys[distinct] = self.decode_key(self.batch.DistinctKey(distinct))
+            self.originals[distinct] = self.decode_value(distinct)
+            self.rows[self.keys[distinct]] = self.originals[distinct]
         if <size_t>len(self.rows) != self.batch.distinct_count():
             cause = "two of the keys are one to Python, such as moments an hour apart where a clock was set back: use get_many and put_many"
             raise failure(_errors.SchemaError, cause, self.table.context, "bundle")
@@ -114,7 +114,7 @@ cdef class BundleRows:
         cdef Py_ssize_t at = 0
         cdef PyObject* key = NULL
         cdef PyObject* found = NULL
-        cdef bint in_order = True  # the dict has the keys as they were put into it, so that none is looked up
+        cdef bint in_order = not self.batch.is_sorted()  # the dict has the keys as they were put into it: none is looked up
         pieces.resize(1)
         for i in range(self.places.size()):
             place = self.places[i]

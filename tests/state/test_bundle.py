@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfkv
@@ -116,3 +118,76 @@ def test_the_dict_outlives_the_block_and_does_nothing_then(keyed):
         rows["a"] = 1
     rows["a"] = 5
     assert state.get("a") == 1
+
+
+def test_keys_that_were_taken_out_and_put_back_are_written(keyed):
+    """The dict has another order then than the batch."""
+    state = keyed.value_state("v", int)
+    state.put_many(["a", "b", "c", "d"], [1, 2, 3, 4])
+    with state.bundle(["a", "b", "c", "d"]) as rows:
+        del rows["a"]
+        rows["b"] = 20
+        rows["a"] = 10
+        del rows["c"]
+        rows["d"] = 40
+    assert stored(state) == {"a": 10, "b": 20, "d": 40}
+
+
+@pytest.mark.parametrize("value", [int, Count, object])
+def test_a_key_that_comes_again_is_one_row(keyed, value):
+    state = keyed.value_state("v", value)
+    old, new = {int: (7, 8), Count: (Count(7), Count(8)), object: ([7], [8])}[value]
+    state.put("b", old)
+    with state.bundle(["a", "b", "a", "b", "b"]) as rows:
+        assert rows == {"a": None, "b": old}
+        rows["a"] = new
+        rows["b"] = new
+    with state.bundle(["b", "a"]) as rows:
+        assert list(rows.items()) == [("b", new), ("a", new)]
+
+
+def test_keys_of_any_form_are_the_same_keys(tmp_path):
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        state = keyed.value_state("v", int)
+        forms = [[1, 2, 1], (1, 2, 1), np.array([1, 2, 1]), pa.array([1, 2, 1]), [np.int64(1), 2, np.int64(1)]]
+        for number, keys in enumerate(forms):
+            with state.bundle(keys) as rows:
+                assert list(rows) == [1, 2]
+                assert {type(key) for key in rows} == {int}
+                for key in rows:
+                    rows[key] = (rows[key] or 0) + 1
+            assert stored(state) == {1: number + 1, 2: number + 1}
+        with pytest.raises(sfkv.SchemaError), state.bundle([1, True]):
+            pass
+        with pytest.raises(sfkv.SchemaError), state.bundle([1, None]):
+            pass
+        with pytest.raises(sfkv.SchemaError), state.bundle([1, 2**63]):
+            pass
+
+
+def test_a_list_may_change_while_its_bundle_is_open(tmp_path):
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        state = keyed.value_state("v", int)
+        keys = [1, 2, 3]
+        with state.bundle(keys) as rows:
+            keys.clear()
+            rows[1] = 10
+            rows[3] = 30
+        assert stored(state) == {1: 10, 3: 30}
+
+
+def test_keys_of_several_columns(tmp_path):
+    key = {"user": str, "day": int, "part": bytes}
+    with sfkv.open(tmp_path / "s", key=key) as keyed:
+        state = keyed.value_state("v", float)
+        keys = [("a", 1, b"x"), ("a", 2, b"x"), ("a", 1, b"x"), ("", -1, b"")]
+        with state.bundle(keys) as rows:
+            assert list(rows) == [keys[0], keys[1], keys[3]]
+            for number, each in enumerate(rows):
+                rows[each] = number + 0.5
+        assert state.get_many(keys).to_pylist() == [0.5, 1.5, 0.5, 2.5]
+
+
+def test_a_batch_of_no_keys(keyed):
+    with keyed.value_state("v", int).bundle([]) as rows:
+        assert rows == {}

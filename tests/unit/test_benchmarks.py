@@ -155,6 +155,27 @@ def test_a_peer_that_is_not_installed_is_named(modules, capsys, monkeypatch):
     assert "rocksdict: is not installed" in capsys.readouterr().err
 
 
+def test_state_in_memory_is_measured_beside_a_dict(modules, monkeypatch, tmp_path):
+    import memory
+
+    monkeypatch.setattr(memory, "BUNDLE_KEYS", 2000)
+    monkeypatch.setattr(memory, "BUNDLE_BATCHES", (300,))
+    assert [(row["keys"], row["draw"]) for row in memory.measure_bundles(1)] == [
+        ("int64", "unique"),
+        ("int64", "zipf"),
+        ("text", "unique"),
+        ("text", "zipf"),
+    ]
+    for kind in memory.KINDS:
+        assert memory.measure_one("sfkv", kind, 3000)["used_bytes"] > 16
+        assert set(memory.measure_one("dict", kind, 3000)) == {"process_bytes"}
+    monkeypatch.setattr(memory, "KINDS", ("text",))
+    (row,) = memory.measure_rows(3000)
+    assert row["rows"] == 3000
+    assert memory.measure_snapshots(20_000, 1, tmp_path / "snapshots")["bytes"] > 20_000
+    assert memory.measure_restore(3000, 1, tmp_path / "restore")["seconds"] > 0
+
+
 def test_the_command_prints_json_lines():
     arguments = "--only value_get --keys 1000 --memory-mb 8 --rounds 1 --systems sfkv --peers none --json"
     command = [sys.executable, BENCHMARKS / "run.py", *arguments.split()]
