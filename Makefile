@@ -14,7 +14,7 @@ test slow: export SFKV_FAULTS := 1
 test: build  ## the quick tests, under ten minutes
 	$(PYTHON) -m pytest -n 2
 
-test-all:  ## all of it, unattended, about an hour: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
+test-all:  ## all of it, unattended, one to two hours on two cores: both engines, slow tests, sanitizers, fuzzing, benchmarks, docs
 	SFKV_ENGINE=system $(MAKE) lint
 	$(MAKE) engine
 	$(MAKE) -j 2 both-engines sanitizers
