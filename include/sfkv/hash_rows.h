@@ -193,10 +193,11 @@ class HashRows {
   // The pages, each once; they hold the rows in no order. "visit" may free its page.
   template <typename Visit>
   void VisitPages(Visit&& visit) const {
-    for (size_t i = 0; i < pages_.size();) {
-      HashPage* page = pages_[i].page();
-      i += size_t{1} << (depth_ - page->depth);
-      visit(page);
+    const HashPage* last = nullptr;  // by the directory alone, in which a page's entries are neighbours: no page is waited for
+    for (const HashPageRef ref : pages_) {
+      if (ref.page() == last) continue;
+      last = ref.page();
+      visit(ref.page());
     }
   }
   template <typename Visit>

@@ -235,6 +235,7 @@ class FrozenRows {
 
  private:
   static constexpr std::ptrdiff_t kSorted = -2;
+  static constexpr size_t kRadixThreshold = 256;
   struct Row {
     uint64_t first;
     const char* slot;
@@ -249,10 +250,33 @@ class FrozenRows {
         if (IsInside(key)) sorted_.push_back({FirstBytes(key), slot});
       });
     }
-    std::sort(sorted_.begin(), sorted_.end(), [this](const Row& a, const Row& b) {
+    const auto is_less = [this](const Row& a, const Row& b) {
       return a.first != b.first ? a.first < b.first : form_.Key(a.slot) < form_.Key(b.slot);
-    });
+    };
+    if (sorted_.size() < kRadixThreshold) {
+      std::sort(sorted_.begin(), sorted_.end(), is_less);
+    } else {
+      RadixSort();  // and then what the first bytes do not tell apart
+      for (auto begin = sorted_.begin(), end = begin; begin != sorted_.end(); begin = end) {
+        while (end != sorted_.end() && end->first == begin->first) ++end;
+        if (end - begin > 1) std::sort(begin, end, is_less);
+      }
+    }
     if (reverse) std::reverse(sorted_.begin(), sorted_.end());
+  }
+  // By the first bytes of the keys, least significant byte first, leaving out the bytes that are equal in all.
+  void RadixSort() {
+    uint64_t differing = 0;
+    for (const Row& row : sorted_) differing |= row.first ^ sorted_[0].first;
+    std::vector<Row> scratch(sorted_.size());
+    for (int shift = 0; shift < 64; shift += 8) {
+      if (((differing >> shift) & 0xFF) == 0) continue;
+      size_t starts[257] = {0};
+      for (const Row& row : sorted_) ++starts[((row.first >> shift) & 0xFF) + 1];
+      for (int b = 0; b < 256; ++b) starts[b + 1] += starts[b];
+      for (const Row& row : sorted_) scratch[starts[(row.first >> shift) & 0xFF]++] = row;
+      sorted_.swap(scratch);
+    }
   }
   bool NextSorted() {
     if (next_ == sorted_.size()) return false;
