@@ -34,6 +34,9 @@ class Engine(Protocol):
     def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         """How the values of a table are kept: what users gave, or with another serializer."""
 
+    def forget(self, table: int) -> None:
+        """A table has no rows any more, and its number is free."""
+
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         """Fixes the rows as they are now.
 

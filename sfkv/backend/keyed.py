@@ -55,7 +55,7 @@ class KeyedStateBackend:
         self._slot = slot
         self._key = key
         self._restored_from = restored_from
-        self._registry = Registry(engine.store)
+        self._registry = Registry(engine.store, engine.forget)
         self._uploads: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)

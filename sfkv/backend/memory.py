@@ -170,11 +170,13 @@ class _Engine:
 
     def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         if value.serializer is None:
-            self.store.serializers.pop(table, None)  # of a state that was dropped
             return value
         live = copy.copy(value)
         live.serializer = self.store.live(table, KINDS[kind], value.serializer, keys)
         return live
+
+    def forget(self, table: int) -> None:
+        self.store.serializers.pop(table, None)
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         frozen = self.store.freeze()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -25,12 +26,16 @@ class Registry:
         tables: the descriptions of those that are stored.
         states: by name, the states that were given out and are still held.
 
+    Args:
+        forget: is told of each table whose rows are gone, before another state may have its number.
+
     Raises:
         CorruptionError: a stored description cannot be read.
     """
 
-    def __init__(self, store: _store.Store) -> None:
+    def __init__(self, store: _store.Store, forget: Callable[[int], None]) -> None:
         self._store = store
+        self._forget = forget
         self.tables: dict[int, dict[str, Any]] = read_tables(store)
         self.states: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
         self._natives: weakref.WeakSet[_table.Table] = weakref.WeakSet()
@@ -118,6 +123,7 @@ class Registry:
         """Removes the rows of the states that are being dropped, and then what describes them."""
         for table in [table for table, stored in self.tables.items() if stored.get("dropping")]:
             _batch.drop_table(self._store, table)
+            self._forget(table)
             _batch.write_rows(self._store, {_table_row(table): None}, "drop_state")
             del self.tables[table]
 

@@ -167,6 +167,9 @@ class _Engine:
     def values(self, value: ValueSchema, table: int, kind: str, keys: KeyRows) -> ValueSchema:
         return value
 
+    def forget(self, table: int) -> None:
+        """There is nothing to forget."""
+
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         files = self.store.snapshot(folder)
         return lambda: files

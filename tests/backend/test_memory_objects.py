@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import sfkv
+from sfkv import _batch, _store
 
 pytestmark = pytest.mark.only("memory", reason="the file is about it")
 
@@ -181,3 +182,32 @@ def test_a_close_that_fails_keeps_an_open_batchs_objects(tmp_path, watched, monk
 
 def failing(path, blocks):
     raise OSError(5, "injected", str(path))
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["dropped", "dropped half and opened again"])
+def test_a_state_may_have_the_number_of_one_of_objects_that_was_dropped(tmp_path, killed):
+    """Its rows were taken for numbers of objects when they were stored."""
+
+    def work(keyed):
+        keyed.reducing_state("sum", int, "sum").add("k", 5)
+        keyed.payloads.set(0, b"payload")
+        return keyed.snapshot(1, tmp_path / "snapshots").result()
+
+    backend = sfkv.HashMapStateBackend()
+    with backend.open(tmp_path / "s", key=str) as keyed:
+        keyed.map_state("gone", str, object).put("k", "u", {"a": 1})
+        if killed:
+            table = next(iter(keyed._registry.tables))
+            dropping = {**keyed._registry.tables[table], "dropping": True}
+            _batch.write_rows(keyed._store, {_store.TABLE_ROWS + bytes([table]): msgspec.json.encode(dropping)}, "test")
+        else:
+            keyed.drop_state("gone")
+            taken = work(keyed)
+    if killed:
+        with backend.open(tmp_path / "s") as keyed:
+            assert keyed.states == {}
+            taken = work(keyed)
+    for restoring in (backend, sfkv.EmbeddedRocksDBStateBackend()):
+        with restoring.restore(tmp_path / restoring.__class__.__name__, taken) as keyed:
+            assert keyed.reducing_state("sum", int, "sum").get("k") == 5
+            assert keyed.payloads.get(0) == b"payload"
