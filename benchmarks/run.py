@@ -241,7 +241,7 @@ def print_head(settings: Settings) -> None:
         f"{info['engine']} engine {info['rocksdb']}, {settings.keys:,} rows {where}, batches of {settings.batch:,}, "
         f"keys drawn {settings.draw}"
     )
-    print(f"{'operation':16}{'system':15}{'ops/s':>12}{'least':>12}{'most':>12}{'ops/CPU s':>12}{'of floor':>10}")
+    print(f"{'operation':21}{'system':15}{'ops/s':>12}{'least':>12}{'most':>12}{'ops/CPU s':>12}{'of floor':>10}")
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
@@ -249,7 +249,7 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         speeds = "".join(f"{row[key]:12,.0f}" for key in ("ops_per_s", "min", "max", "cpu_ops_per_s"))
         share = f"{row['cpu_ops_per_s'] / floor:10.2f}" if floor else ""
-        print(f"{row['op']:16}{row['system']:15}{speeds}{share}", flush=True)
+        print(f"{row['op']:21}{row['system']:15}{speeds}{share}", flush=True)
 
 
 def main() -> None:
