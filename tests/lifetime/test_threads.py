@@ -164,8 +164,8 @@ def read_everything(keyed):
 def filled(path):
     """A backend with so much in it that such calls take a while."""
     keyed = opened(path)
-    pads = random.Random(1).randbytes(48 << 20)
-    keyed.value_state("pad", bytes).put_many(range(48), [pads[n << 20 : (n + 1) << 20] for n in range(48)])
+    pads = random.Random(1).randbytes(128 << 20)
+    keyed.value_state("pad", bytes).put_many(range(128), [pads[n << 20 : (n + 1) << 20] for n in range(128)])
     return keyed
 
 
