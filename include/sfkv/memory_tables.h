@@ -22,7 +22,7 @@ struct WriteSize {
 
 class MemoryTables {
  public:
-  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes), heap_(limit_bytes) {}
+  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes), held_bytes_(limit_bytes - limit_bytes / kSpareShare), heap_(held_bytes_) {}
 
   // Which key groups there are. To be called before there are rows.
   void Own(KeyGroupRange range) { range_ = range; }
@@ -94,7 +94,7 @@ class MemoryTables {
     UndoLog own;
     if (!in_batch_) undo_ = &own;
     const size_t mark = undo_->size();
-    if (limit_bytes_ != 0) most_bytes_ = std::max(limit_bytes_, heap_.used_bytes());
+    if (limit_bytes_ != 0) most_bytes_ = std::max(held_bytes_, heap_.used_bytes());
     Status status;
     try {
       status = change();
@@ -317,7 +317,7 @@ class MemoryTables {
   bool HasRoomBeyondDoubt(WriteSize size) const {
     if (limit_bytes_ == 0) return true;
     const size_t used = heap_.used_bytes();
-    return used + std::min(size.rows * kMostPageBytes, used) + size.rows * kMostRowBytes + 2 * size.bytes <= limit_bytes_;
+    return used + std::min(size.rows * kMostPageBytes, used) + size.rows * kMostRowBytes + 2 * size.bytes <= held_bytes_;
   }
 
   void Remember(std::string_view key) {
@@ -392,7 +392,11 @@ class MemoryTables {
 
   struct LimitPassed {};  // what ends a write before it takes more than one row too much
 
+  // A write that is refused leaves pages and directories split, without rows in them: this share of the limit is kept for that.
+  static constexpr size_t kSpareShare = 64;
+
   const size_t limit_bytes_;
+  const size_t held_bytes_;  // what writes are held to
   RowHeap heap_;
   size_t most_bytes_ = kNoLimit;  // what the write that is going on may come to use
   ObjectNotes objects_;
