@@ -4,11 +4,12 @@
     python benchmarks/run.py --backend memory
 
 Systems: ``sfkv``; ``floor``, the same rows by the engine's fastest calls in one C++ loop (floor.h); ``flink-options``, sfkv
-with the engine's options as Flink sets them (flink_options.py); and peers (peers.py). In memory these are ``sfkv``; ``floor``,
+with the engine's options as Flink sets them and no row cache (flink_options.py); if it is asked for, ``no-row-cache``; and
+peers (peers.py). In memory these are ``sfkv``; ``floor``,
 the same keys and values in an open-addressing table in one C++ loop (memory_floor.h); and ``dict``.
 
-Answers are checked once before they are timed, one round of each is a warm-up. A round asks for up to 500,000 rows, with
-single calls or small batches for 100,000.
+Answers are checked once before they are timed, one round of each is a warm-up. Each round draws its keys anew, and asks for
+up to 500,000 rows, with single calls or small batches for 100,000.
 
 Columns: operations per second of wall time (median, least, most), operations per CPU second of the process, and the floor's
 CPU time over that of the system. After a round that writes, what the engine does in the background is waited for: it counts
@@ -34,9 +35,10 @@ import peers
 import sfkv
 import systems
 from checks import check
-from workload import OPERATIONS, Settings, Workload
+from workload import OPERATIONS, Rows, Settings, Workload
 
 OWN_SYSTEMS = ("sfkv", "floor", "flink-options")
+COMPARED = ("no-row-cache",)  # sfkv without something
 MEMORY_SYSTEMS = ("sfkv", "floor")
 MEMORY_PEERS = ("dict",)
 IDLE_S = 0.01
@@ -45,28 +47,32 @@ IDLE_S = 0.01
 def make_system(name: str, folder: Path, workload: Workload) -> Any:
     if name == "floor":
         return systems.FloorSystem(folder, workload)
-    if name in OWN_SYSTEMS:
+    if name in (*OWN_SYSTEMS, *COMPARED):
         return systems.SfkvSystem(name, folder, workload)
     return peers.make_peer(name, folder, workload)
 
 
-def make_round(system: Any, workload: Workload) -> Callable[[], None]:
-    """One round of the operation, its inputs made beforehand."""
+def make_rounds(system: Any, workload: Workload) -> Callable[[int], Callable[[], None]]:
+    """What makes the inputs of a round and returns what is to be timed."""
+    return lambda number: make_round(system, workload, workload.asked if number == 0 else workload.draw(number))
+
+
+def make_round(system: Any, workload: Workload, asked: Rows) -> Callable[[], None]:
     operation = workload.operation
     if isinstance(system, systems.FloorSystem):
-        system.prepare(workload)
+        system.prepare(workload, asked)
         return lambda: system.round(operation)
     call = getattr(system, operation.name)
     if operation.whole:
         return call
     if operation.many:
-        parts = [part.columns(operation) for part in workload.batches()]
+        parts = [part.columns(operation) for part in workload.in_batches(asked)]
         columns = [
             list(map(system.convert_values if name == "values" else system.convert, column))
             for name, column in zip(operation.columns, zip(*parts, strict=True), strict=True)
         ]
     else:
-        columns = [column.tolist() for column in workload.asked.columns(operation)]
+        columns = [column.tolist() for column in asked.columns(operation)]
 
     def of_one() -> None:
         for keys in columns[0]:
@@ -99,12 +105,15 @@ def wait_for_background_work() -> None:
         idle = idle + 1 if time.process_time() - before < IDLE_S / 20 else 0
 
 
-def measure(rounds_of: dict[str, Callable[[], None]], count: int, rounds: int, writes: bool) -> dict[str, dict[str, float]]:
+def measure(
+    rounds_of: dict[str, Callable[[int], Callable[[], None]]], count: int, rounds: int, writes: bool
+) -> dict[str, dict[str, float]]:
     """Runs the systems in turns, after one untimed round each."""
     wall: dict[str, list[float]] = {name: [] for name in rounds_of}
     cpu: dict[str, list[float]] = {name: [] for name in rounds_of}
     for number in range(rounds + 1):
-        for name, round in rounds_of.items():
+        for name, make in rounds_of.items():
+            round = make(number)
             began, began_cpu = time.perf_counter(), time.process_time()
             round()
             took = time.perf_counter() - began
@@ -138,9 +147,9 @@ def measure_operation(name: str, settings: Settings, system_names: list[str]) ->
                 check(side, workload)
                 if system_name == "flink-options":
                     report_options_not_taken(Path(folder) / system_name, settings)
-            rounds = {system_name: make_round(side, workload) for system_name, side in sides.items()}
+            rounds = {system_name: make_rounds(side, workload) for system_name, side in sides.items()}
             gc.collect()
-            gc.freeze()  # the inputs, and the dict's rows: no system is to pay for another's objects
+            gc.freeze()  # the dict's rows: no system is to pay for another's objects
             figures = measure(rounds, len(workload.asked), settings.rounds, workload.operation.writes)
         finally:
             gc.unfreeze()
@@ -209,7 +218,11 @@ def parse(arguments: list[str] | None = None) -> tuple[argparse.Namespace, Setti
     parser.add_argument("--state", choices=("files", "memtable"), default="files", help="where the state of an engine lies")
     parser.add_argument("--memory-mb", type=int, default=128, help="memory of the slot, and of each peer's cache and buffers")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--systems", help=f"of {','.join(OWN_SYSTEMS)}; the default is those, without the last in memory")
+    parser.add_argument(
+        "--systems",
+        help=f"of {','.join(OWN_SYSTEMS + COMPARED)}; the default is {','.join(OWN_SYSTEMS)}, or in memory "
+        f"{','.join(MEMORY_SYSTEMS)}",
+    )
     parser.add_argument("--peers", help=f"of {','.join(peers.PEERS)}, or none; the default is those that are installed")
     parser.add_argument("--backend", choices=("rocksdb", "memory"), default="rocksdb")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from checks import check
-from run import make_round, measure
+from run import make_rounds, measure
 from systems import SfkvSystem
 from workload import OPERATIONS, Settings, Workload
 
@@ -30,12 +30,8 @@ ROWS_TO_MEASURE = 50_000
 
 def reads(settings: Settings) -> list[Workload]:
     """Single reads and batches, of so few rows that a system past its cliff comes to an end."""
-    workloads = []
-    for name, count in (("value_get", SINGLE_ROWS), ("value_get_many", MANY_ROWS)):
-        workload = Workload(OPERATIONS[name], settings)
-        workload.asked = workload.asked.part(0, count)
-        workloads.append(workload)
-    return workloads
+    counts = {"value_get": SINGLE_ROWS, "value_get_many": MANY_ROWS}
+    return [Workload(OPERATIONS[name], settings, most_asked=count) for name, count in counts.items()]
 
 
 def file_bytes(folder: Path) -> int:
@@ -74,7 +70,7 @@ def sweep(chosen: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
         for workload in reads(settings):
             for system in made.values():
                 check(system, workload)
-            rounds = {name: make_round(system, workload) for name, system in made.items()}
+            rounds = {name: make_rounds(system, workload) for name, system in made.items()}
             measured = measure(rounds, len(workload.asked), chosen.rounds, writes=False)
             for name, row in measured.items():
                 figures[name][workload.operation.name] = round(row["cpu_ops_per_s"])

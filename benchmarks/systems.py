@@ -95,7 +95,7 @@ class SfkvSystem:
             raise
 
     def _open_on_disk(self) -> sfkv.KeyedStateBackend:
-        backend = sfkv.EmbeddedRocksDBStateBackend()
+        backend = sfkv.EmbeddedRocksDBStateBackend(row_cache=self.name == "sfkv")
         slot = sfkv.Slot(self.memory_bytes)
         changes = [self.engine_options] if self.engine_options else []
         if self.name == "flink-options":
@@ -229,10 +229,10 @@ class FloorSystem:
             self.floor.settle()
         check_place(self.name, self.folder, workload.settings)
 
-    def prepare(self, workload: Workload) -> None:
+    def prepare(self, workload: Workload, asked: Rows) -> None:
         if workload.operation.whole:
             return
-        self._prepare(workload.asked, workload.batch, workload.operation.columns)
+        self._prepare(asked, workload.batch, workload.operation.columns)
 
     def round(self, operation: Operation) -> None:
         _, _, name = operation.name.partition("_")

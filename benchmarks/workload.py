@@ -134,27 +134,30 @@ def record_columns(values: np.ndarray) -> dict[str, np.ndarray | pa.Array]:
 RECORD = {"number": pa.int64(), "share": pa.float64(), "count": pa.int32(), "name": pa.utf8(), "code": pa.utf8()}
 
 
-def draw_numbers(draw: str, limit: int, count: int, skew: float) -> np.ndarray:
-    """``count`` numbers below ``limit`` in a random order: each once before any twice, or by a truncated Zipf law."""
-    rng = np.random.default_rng(SEED)
+def draw_numbers(draw: str, limit: int, count: int, skew: float, round: int = 0) -> np.ndarray:
+    """``count`` numbers below ``limit`` in a random order: each once before any twice, or by a truncated Zipf law.
+
+    Each round draws anew; by the law, the same ones are the most frequent in all.
+    """
+    rng = np.random.default_rng([SEED, round])
     if draw == "zipf":
         weights = np.cumsum(1 / np.arange(1, limit + 1) ** skew)
         ranks = np.searchsorted(weights / weights[-1], rng.random(count))
-        return rng.permutation(limit)[np.minimum(ranks, limit - 1)]
+        return np.random.default_rng(SEED).permutation(limit)[np.minimum(ranks, limit - 1)]
     rounds = -(-count // limit)
     return np.concatenate([rng.permutation(limit) for _ in range(rounds)])[:count]
 
 
-def draw_keys(settings: Settings, limit: int, count: int) -> np.ndarray:
+def draw_keys(settings: Settings, limit: int, count: int, round: int = 0) -> np.ndarray:
     """Keys to ask a state of ``limit`` keys for: stored ones, or for the draw "missing" the odd ones between them."""
-    numbers = draw_numbers(settings.draw, limit, count, settings.skew)
+    numbers = draw_numbers(settings.draw, limit, count, settings.skew, round)
     return (2 * numbers + (settings.draw == "missing")).astype("i8")
 
 
 class Workload:
     """An operation on a state of some size: the rows that are stored beforehand, and those that it is called with."""
 
-    def __init__(self, operation: Operation, settings: Settings) -> None:
+    def __init__(self, operation: Operation, settings: Settings, most_asked: int | None = None) -> None:
         if operation.writes and settings.draw == "missing":
             raise ValueError(f"{operation.name} writes, and what it writes is not missing: draw unique or zipf")
         self.operation = operation
@@ -167,9 +170,10 @@ class Workload:
         self.key_count = max(1, settings.keys // self.rows_per_key)
         self.row_count = self.key_count * self.rows_per_key
         self.batch = settings.batch if operation.many else 0
-        self.asked = self._draw()
+        self.most_asked = most_asked or (MANY_ROWS if self.batch >= SMALL_BATCH else SINGLE_ROWS)
+        self.asked = self.draw()
 
-    def _draw(self) -> Rows:
+    def draw(self, round: int = 0) -> Rows:
         """The rows that a round asks for. Entries of maps are drawn one by one, so that keys repeat as entries do."""
         if self.operation.whole:
             count = self.row_count
@@ -179,12 +183,12 @@ class Workload:
             return Rows(keys, self.moments_of(keys), scramble(keys + (1 << 40)))
         by_entry = "user_keys" in self.operation.columns
         limit = self.row_count if by_entry else self.key_count
-        count = min(limit, MANY_ROWS if self.batch >= SMALL_BATCH else SINGLE_ROWS)
+        count = min(limit, self.most_asked)
         if not by_entry:
-            keys = draw_keys(self.settings, limit, count)
+            keys = draw_keys(self.settings, limit, count, round)
             values = scramble(keys + (1 << 40))
             return Rows(keys, np.zeros_like(keys), values >> 16 if self.operation.adds else values)  # sums stay in an int64
-        numbers = draw_keys(self.settings, limit, count)  # of entries, doubled
+        numbers = draw_keys(self.settings, limit, count, round)  # of entries, doubled
         missing = numbers & 1
         numbers = numbers >> 1
         keys = 2 * (numbers // ENTRIES_PER_KEY) + missing
@@ -215,6 +219,6 @@ class Workload:
         repeated = np.repeat(keys, self.rows_per_key)
         return Rows(repeated, user_keys, scramble((repeated >> 1) * self.rows_per_key + user_keys))
 
-    def batches(self) -> list[Rows]:
-        size = self.batch or len(self.asked)
-        return [self.asked.part(begin, begin + size) for begin in range(0, len(self.asked), size)]
+    def in_batches(self, asked: Rows) -> list[Rows]:
+        size = self.batch or len(asked)
+        return [asked.part(begin, begin + size) for begin in range(0, len(asked), size)]

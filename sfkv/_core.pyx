@@ -18,7 +18,7 @@ from libcpp.vector cimport vector
 import os
 
 from sfkv._engine cimport (
-    CEngineInfo, CHeldDirectory, CSlot, CSnapshotFile, CStore, CStoreOptions, ChecksumFile, DescribeEngine, LiveBatches, LiveScans,
+    CEngineInfo, CHeldDirectory, CRowCache, CSlot, CSnapshotFile, CStore, CStoreOptions, ChecksumFile, DescribeEngine, LiveBatches, LiveScans,
     LiveSlots, LiveStores, MakeDirectories, ReadBlock, ReplaceFileSystem, StoreKind, SyncDirectory, TakeSnapshot, WrapFileSystem, WriteMarker,
 )
 from sfkv._rows cimport CByteBuffer, string_view, view
@@ -123,6 +123,10 @@ cdef class Slot:
         return deref(self.c_slot).cache_usage_bytes()
 
     @property
+    def row_cache_bytes(self):
+        return deref(self.c_slot).row_cache_bytes()
+
+    @property
     def pinned_bytes(self):
         return deref(self.c_slot).pinned_bytes()
 
@@ -168,7 +172,7 @@ cdef class RocksDBStore(Store):
     """One database in one directory."""
 
     def __cinit__(self, str path not None, Slot slot not None, *, bint create=True, bint recover=False,
-                 size_t write_batch_bytes, size_t read_chunk_keys, str engine_options=""):
+                 size_t write_batch_bytes, size_t read_chunk_keys, bint row_cache=True, str engine_options=""):
         cdef CStoreOptions options
         cdef CStatus status
         options.path = os.fsencode(path)
@@ -176,6 +180,7 @@ cdef class RocksDBStore(Store):
         options.recover = recover
         options.write_batch_bytes = write_batch_bytes
         options.read_chunk_keys = read_chunk_keys
+        options.row_cache = row_cache
         options.engine_options = engine_options.encode()
         self.path = path
         self.max_parallelism = 1  # until own() says more
@@ -206,6 +211,14 @@ cdef class RocksDBStore(Store):
     def scan_seeks(self):
         """How often scans have asked the engine for an iterator or sought with one: for tests."""
         return deref(self.c_store).scan_seeks()
+
+    @property
+    def row_cache(self):
+        """The rows and bytes of the row cache, and how many rows were ever found in it: for tests."""
+        cdef CCall call
+        self.enter(&call, self.context, "look at")
+        cdef const CRowCache* cache = &deref(deref(self.c_store).table()).row_cache()
+        return {"rows": cache.rows(), "bytes": cache.bytes(), "found": cache.found()}
 
     def flush(self):
         """Puts all writes into files."""

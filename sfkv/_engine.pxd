@@ -27,6 +27,7 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         size_t write_buffer_bytes()
         size_t cache_usage_bytes()
         size_t pinned_bytes()
+        size_t row_cache_bytes() except +
 
     cdef cppclass CStoreOptions "sfkv::StoreOptions":
         string path
@@ -34,9 +35,16 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
         bint recover
         size_t write_batch_bytes
         size_t read_chunk_keys
+        bint row_cache
         string engine_options
 
+    cdef cppclass CRowCache "sfkv::RowCache":
+        size_t bytes()
+        size_t rows()
+        uint64_t found()
+
     cdef cppclass CTable "sfkv::Table":
+        const CRowCache& row_cache()
         CStatus Flush() except +
         CStatus Compact() except +
 

@@ -9,35 +9,12 @@
 #pragma once
 
 #include <algorithm>
-#include <random>
 #include <vector>
 
+#include "sfkv/row_hash.h"
 #include "sfkv/row_slot.h"
 
 namespace sfkv {
-
-// A hash of 64 bits. Seeded, so that nobody can choose keys that collide.
-class RowHash {
- public:
-  uint64_t operator()(std::string_view key) const {
-    const char* at = key.data();
-    size_t left = key.size();
-    uint64_t hash = seed_ ^ (left * kOdd[0]);
-    if (left == 8) return Mix(LoadAs<uint64_t>(at) ^ kOdd[1], hash);
-    for (; left > 16; left -= 16, at += 16) hash = Mix(LoadAs<uint64_t>(at) ^ kOdd[1], LoadAs<uint64_t>(at + 8) ^ hash);
-    char rest[16] = {};
-    if (left != 0) std::memcpy(rest, at, left);
-    return Mix(Mix(LoadAs<uint64_t>(rest) ^ kOdd[1], LoadAs<uint64_t>(rest + 8) ^ hash), kOdd[2] ^ key.size());
-  }
-
- private:
-  static constexpr uint64_t kOdd[3] = {0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F};
-  static uint64_t Mix(uint64_t a, uint64_t b) {
-    const auto product = static_cast<unsigned __int128>(a) * b;
-    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-  }
-  uint64_t seed_ = (static_cast<uint64_t>(std::random_device{}()) << 32) | std::random_device{}();
-};
 
 struct HashPage {
   uint64_t born;

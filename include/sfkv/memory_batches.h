@@ -152,9 +152,9 @@ class WriteApplier {
   explicit WriteApplier(MemoryTables* tables) : tables_(tables) {}
 
   void Apply(const WriteBatch& writes) {
-    writes.Visit([&](std::string_view key, std::string_view row) { Add(&WriteApplier::Put, key, row); },
-                 [&](std::string_view key) { Add(&WriteApplier::Erase, key, {}); },
-                 [&](std::string_view key, std::string_view operand) { Add(&WriteApplier::Append, key, operand); });
+    writes.ForEach([&](WriteKind kind, std::string_view key, std::string_view value) {
+      Add(kind == WriteKind::kPut ? &WriteApplier::Put : kind == WriteKind::kMerge ? &WriteApplier::Append : &WriteApplier::Erase, key, value);
+    });
     Flush();
   }
 

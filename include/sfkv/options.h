@@ -16,6 +16,7 @@ struct StoreOptions {
   bool recover = false;                      // accept a directory that was not closed
   size_t write_batch_bytes = size_t{2} << 20;  // where writes of one call are split
   size_t read_chunk_keys = 64;               // keys of one MultiGet: each chunk's pins are freed before the next
+  bool row_cache = true;                     // keep rows that are read again and again (row_cache.h)
   std::string engine_options;                // changes to those below, in RocksDB's own text form: for measurements and tests
 };
 

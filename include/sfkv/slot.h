@@ -1,4 +1,4 @@
-// A slot: one block cache and one write-buffer manager, shared by all stores that are opened in it.
+// A slot: one block cache and one write-buffer manager, shared by all stores that are opened in it; their row caches take from the former.
 //
 // Sizes follow Apache Flink's formulas for memory T and write-buffer ratio r: the cache takes (3 - r) T / 3, the write-buffer
 // manager 2 T r / 3 of it, because the manager lets memtables grow to 1.5 times its size before flushes catch up.
@@ -6,14 +6,16 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "sfkv/debug.h"
 #include "sfkv/lifetime.h"
 #include "sfkv/rocksdb_compat.h"
+#include "sfkv/row_cache.h"
 
 namespace sfkv {
 
-class Slot : private Counted<Slot> {
+class Slot : public MemorySource, private Counted<Slot> {
  public:
   Slot(size_t memory_bytes, double write_buffer_ratio, double high_priority_ratio)
       : memory_bytes_(memory_bytes),
@@ -29,7 +31,7 @@ class Slot : private Counted<Slot> {
         write_buffer_bytes_, cache_, /*allow_stall=*/false);  // a stall that nothing flushes would never end
   }
 
-  ~Slot() {
+  ~Slot() override {
     if (!fork_.InChild()) return;
     // The parent's locks may be held for ever in here: leave everything as it is.
     new std::shared_ptr<rocksdb::WriteBufferManager>(write_buffers_);
@@ -38,11 +40,30 @@ class Slot : private Counted<Slot> {
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
+  // For row caches, which hold more of what is asked for in the same memory: an eighth of the block cache's at the most.
+  bool Take(size_t bytes) override {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (row_cache_bytes_ + bytes > cache_bytes_ / 8) return false;
+    row_cache_bytes_ += bytes;
+    cache_->SetCapacity(cache_bytes_ - row_cache_bytes_);
+    return true;
+  }
+  void GiveBack(size_t bytes) override {
+    if (fork_.InChild()) return;  // a thread of the parent may have held the mutex, or the cache's
+    std::lock_guard<std::mutex> guard(mutex_);
+    row_cache_bytes_ -= bytes;
+    cache_->SetCapacity(cache_bytes_ - row_cache_bytes_);
+  }
+
   bool InChild() const { return fork_.InChild(); }
   size_t memory_bytes() const { return memory_bytes_; }
   size_t cache_bytes() const { return cache_bytes_; }
   size_t write_buffer_bytes() const { return write_buffer_bytes_; }
   size_t cache_usage_bytes() const { return cache_->GetUsage(); }
+  size_t row_cache_bytes() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    return row_cache_bytes_;
+  }
   size_t pinned_bytes() const { return cache_->GetPinnedUsage(); }
 
   const std::shared_ptr<rocksdb::Cache>& cache() const { return cache_; }
@@ -60,6 +81,8 @@ class Slot : private Counted<Slot> {
   size_t memory_bytes_;
   size_t cache_bytes_;
   size_t write_buffer_bytes_;
+  std::mutex mutex_;
+  size_t row_cache_bytes_ = 0;  // taken from the cache
   std::shared_ptr<rocksdb::Cache> cache_;
   std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
 };

@@ -1,8 +1,8 @@
 // Rows of the database: read, write. All tables of a store lie in one database and are told apart by the keys' table byte.
 //
 // A batch is read by MultiGet, sorted and without duplicates, in chunks, and every value is decoded from its pinned slice;
-// a chunk's pins are freed before the next is read. Writes are encoded into WriteBatches and split at write_batch_bytes.
-// Owns nothing but the batch over several states that may be open. One thread at a time (lifetime.h); the GIL is not needed.
+// a chunk's pins are freed before the next is read. Rows that are read again and again are kept in front of it (row_cache.h).
+// Writes are encoded into WriteBatches and split at write_batch_bytes. Owns those rows, and the batch over several states that may be open. One thread at a time (lifetime.h); the GIL is not needed.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "sfkv/options.h"
 #include "sfkv/pending.h"
 #include "sfkv/row_block.h"
+#include "sfkv/row_cache.h"
 #include "sfkv/rows.h"
 #include "sfkv/step_reader.h"
 #include "sfkv/value_codec.h"
@@ -25,9 +26,10 @@ class Table {
  public:
   Table() = default;
   // "flushes" is among the database's listeners.
-  Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes)
+  Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes, std::shared_ptr<Slot> slot)
       : db_(db),
         flushes_(std::move(flushes)),
+        cache_(std::make_unique<RowCache>(options.row_cache ? std::move(slot) : nullptr)),
         chunk_keys_(std::max<size_t>(1, options.read_chunk_keys)),
         write_batch_bytes_(options.write_batch_bytes) {
     const rocksdb::Options engine = db->GetOptions();
@@ -44,61 +46,86 @@ class Table {
   // --- Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete.
 
   Status Get(std::string_view key, bool may_wait, rocksdb::PinnableSlice* value, bool* found) const {
+    const bool looks = LooksInCache(key, 1);
+    uint64_t hash = 0;
+    const std::string_view row = looks ? cache_->Find(key, &hash) : std::string_view();
+    *found = row.data() != nullptr;
+    if (*found) {
+      value->PinSelf(AsSlice(row));
+      return Status::OK();
+    }
     if (!may_wait && !all_files_open_) return MustWait();
     const rocksdb::ReadOptions& options = may_wait ? read_ : cached_only_;
     const rocksdb::Status status = pending_ == nullptr ? db_->Get(options, db_->DefaultColumnFamily(), AsSlice(key), value)
                                                        : pending_->Get(db_, options, key, value);
     *found = status.ok();
+    if (looks && *found) cache_->Offer(key, hash, AsView(*value));
     return status.IsNotFound() ? Status::OK() : FromRocksDB(status);
   }
 
   Status Put(std::string_view key, std::string_view value, bool may_wait) {
     if (pending_ != nullptr) return pending_->Put(key, value);
     const size_t bytes = key.size() + value.size();
-    if (!may_wait) return HasRoom(bytes) ? AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value))) : MustWait();
-    return Resuming(bytes, [&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); });
+    if (!may_wait && !HasRoom(bytes)) return MustWait();
+    const Status status = may_wait ? Resuming(bytes, [&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); })
+                                   : AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value)));
+    status.ok() ? cache_->Put(key, value) : cache_->Erase(key);
+    return status;
   }
 
   Status Merge(std::string_view key, std::string_view operand, bool may_wait) {
     if (pending_ != nullptr) return pending_->Merge(key, operand);
     const size_t bytes = key.size() + operand.size();
-    if (!may_wait) return HasRoom(bytes) ? AtOnce(db_->Merge(write_at_once_, AsSlice(key), AsSlice(operand))) : MustWait();
+    if (!may_wait && !HasRoom(bytes)) return MustWait();
+    cache_->Erase(key);
+    if (!may_wait) return AtOnce(db_->Merge(write_at_once_, AsSlice(key), AsSlice(operand)));
     return Resuming(bytes, [&] { return db_->Merge(write_, AsSlice(key), AsSlice(operand)); });
   }
 
   Status Delete(std::string_view key, bool may_wait) {
     if (pending_ != nullptr) return pending_->Delete(key);
-    if (!may_wait) return HasRoom(key.size()) ? AtOnce(db_->Delete(write_at_once_, AsSlice(key))) : MustWait();
+    if (!may_wait && !HasRoom(key.size())) return MustWait();
+    cache_->Erase(key);
+    if (!may_wait) return AtOnce(db_->Delete(write_at_once_, AsSlice(key)));
     return Resuming(key.size(), [&] { return db_->Delete(write_, AsSlice(key)); });
   }
 
   // --- Batches.
 
-  // Calls on_chunk(first distinct, values, statuses, count) for the distinct keys of "keys", in order, a chunk at a time; the statuses are
-  // OK or NotFound. REQUIRES: keys.Sort() was called.
+  // Calls on_chunk(first distinct, rows, count) for the distinct keys of "keys", in order, some at a time; a row that is not there has
+  // no data. REQUIRES: keys.Sort() was called.
   template <typename OnChunk>
   Status ReadChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
-    std::vector<rocksdb::Slice> slices(chunk_keys_);
-    std::vector<rocksdb::PinnableSlice> values(chunk_keys_);
-    std::vector<rocksdb::Status> statuses(chunk_keys_);
+    if (keys.size() == 0) return Status::OK();
     std::unique_ptr<StepReader> steps;
     if (MayBeDense(keys)) steps = std::make_unique<StepReader>(NewIterator(read_));
-    for (size_t begin = 0; begin < keys.distinct_count(); begin += chunk_keys_) {
-      const size_t count = std::min(chunk_keys_, keys.distinct_count() - begin);
-      for (size_t i = 0; i < count; ++i) slices[i] = AsSlice(keys.DistinctKey(begin + i));
+    bool looks = steps == nullptr && LooksInCache(keys.Key(0), keys.distinct_count());
+    ReadBuffers buffers(chunk_keys_);
+    for (size_t begin = 0; begin < keys.distinct_count(); begin += buffers.count) {
+      const bool looked = looks;
+      GatherChunk(keys, begin, looked, &buffers);
+      rocksdb::PinnableSlice* values = buffers.values.data();
+      rocksdb::Status* statuses = buffers.statuses.data();
       if (steps != nullptr) {
-        steps->Read(slices.data(), count, values.data(), statuses.data());
-        if (!steps->IsWorthIt()) steps.reset();
+        steps->Read(buffers.slices.data(), buffers.missed, values, statuses);
+        if (!steps->IsWorthIt()) {
+          steps.reset();
+          looks = LooksInCache(keys.Key(0), keys.distinct_count() - begin);
+        }
       } else if (pending_ == nullptr) {
-        db_->MultiGet(read_, db_->DefaultColumnFamily(), count, slices.data(), values.data(), statuses.data(), /*sorted_input=*/true);
+        db_->MultiGet(read_, db_->DefaultColumnFamily(), buffers.missed, buffers.slices.data(), values, statuses, /*sorted_input=*/true);
       } else {
-        pending_->MultiGet(db_, read_, count, slices.data(), values.data(), statuses.data());
+        pending_->MultiGet(db_, read_, buffers.missed, buffers.slices.data(), values, statuses);
       }
-      for (size_t i = 0; i < count; ++i) {
-        if (!statuses[i].ok() && !statuses[i].IsNotFound()) return FromRocksDB(statuses[i]);
+      for (size_t m = 0; m < buffers.missed; ++m) {
+        if (!statuses[m].ok() && !statuses[m].IsNotFound()) return FromRocksDB(statuses[m]);
+        if (statuses[m].ok()) buffers.rows[buffers.places[m]] = AsView(values[m]);
       }
-      SFKV_RETURN_IF_ERROR(on_chunk(begin, values.data(), statuses.data(), count));
-      for (size_t i = 0; i < count; ++i) values[i].Reset();
+      SFKV_RETURN_IF_ERROR(on_chunk(begin, buffers.rows.data(), buffers.count));
+      for (size_t m = 0; m < buffers.missed; ++m) {
+        if (looked && statuses[m].ok()) cache_->Offer(AsView(buffers.slices[m]), buffers.hashes[buffers.places[m]], AsView(values[m]));
+        values[m].Reset();
+      }
     }
     return Status::OK();
   }
@@ -107,9 +134,9 @@ class Table {
   // cannot read. REQUIRES: keys.Sort() was called.
   template <typename OnRow>
   Status Read(const KeyBatch& keys, OnRow&& on_row) const {
-    return ReadChunks(keys, [&](size_t begin, const rocksdb::PinnableSlice* values, const rocksdb::Status* statuses, size_t count) {
+    return ReadChunks(keys, [&](size_t begin, const std::string_view* rows, size_t count) {
       for (size_t i = 0; i < count; ++i) {
-        if (statuses[i].ok() && !on_row(begin + i, AsView(values[i]))) return UnreadableRow(keys.FirstPosition(begin + i));
+        if (rows[i].data() != nullptr && !on_row(begin + i, rows[i])) return UnreadableRow(keys.FirstPosition(begin + i));
       }
       return Status::OK();
     });
@@ -118,18 +145,18 @@ class Table {
   // Reads into "builders", one per column of the value, by position; "present" tells which keys were there. Rows are decoded a chunk
   // at a time, column by column; what is asked for again is copied at the end.
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) const {
-    std::vector<std::string_view> rows(chunk_keys_);
-    std::vector<int64_t> positions(chunk_keys_);
-    SFKV_RETURN_IF_ERROR(ReadChunks(keys, [&](size_t begin, const rocksdb::PinnableSlice* values, const rocksdb::Status* statuses, size_t count) {
-      size_t found = 0;
+    std::vector<std::string_view> found(ReadBuffers::MostKeys(chunk_keys_));
+    std::vector<int64_t> positions(found.size());
+    SFKV_RETURN_IF_ERROR(ReadChunks(keys, [&](size_t begin, const std::string_view* rows, size_t count) {
+      size_t present_count = 0;
       for (size_t i = 0; i < count; ++i) {
-        if (!statuses[i].ok()) continue;
-        rows[found] = AsView(values[i]);
-        positions[found] = keys.FirstPosition(begin + i);
-        present->Set(positions[found++]);
+        if (rows[i].data() == nullptr) continue;
+        found[present_count] = rows[i];
+        positions[present_count] = keys.FirstPosition(begin + i);
+        present->Set(positions[present_count++]);
       }
-      const size_t read = codec.ParseRows(rows.data(), positions.data(), found, builders);
-      return read == found ? Status::OK() : UnreadableRow(positions[read]);
+      const size_t read = codec.ParseRows(found.data(), positions.data(), present_count, builders);
+      return read == present_count ? Status::OK() : UnreadableRow(positions[read]);
     }));
     RepeatAnswers(keys, builders, present);
     return Status::OK();
@@ -195,7 +222,7 @@ class Table {
   // The same past an open batch, which may be dropped: for what must be there whether it is or not.
   Status WriteThrough(WriteBatch* batch) {
     rocksdb::WriteBatch taken(batch->Take());
-    return Resuming(taken.GetDataSize(), [&] { return db_->Write(write_, &taken); });
+    return WriteNow(&taken);
   }
 
   // --- A batch over several states: until it is committed or dropped, all writes go into it, and all reads see it.
@@ -211,7 +238,7 @@ class Table {
   Status CommitBatch() {
     if (!InBatch()) return Status(Code::kUsage, "no batch is open");
     const std::unique_ptr<PendingBatch> batch = std::move(pending_);
-    return Resuming(batch->writes()->GetDataSize(), [&] { return db_->Write(write_, batch->writes()); });
+    return WriteNow(batch->writes());
   }
   void DropBatch() { pending_.reset(); }
   // For a close, which may fail.
@@ -255,8 +282,61 @@ class Table {
   }
 
   size_t write_batch_bytes() const { return write_batch_bytes_; }
+  const RowCache& row_cache() const { return *cache_; }
 
  private:
+  // What a chunk of a batch is read with. Of several keys, those that were found in the cache are not asked for.
+  struct ReadBuffers {
+    static constexpr size_t kMostFound = 256;
+    static size_t MostKeys(size_t chunk_keys) { return chunk_keys + kMostFound; }
+
+    explicit ReadBuffers(size_t chunk_keys)
+        : slices(chunk_keys), values(chunk_keys), statuses(chunk_keys), places(chunk_keys), rows(MostKeys(chunk_keys)), hashes(rows.size()) {}
+
+    size_t count = 0;   // keys of the chunk
+    size_t missed = 0;  // of those, the ones that the engine is asked for
+    std::vector<rocksdb::Slice> slices;  // of the missed ones
+    std::vector<rocksdb::PinnableSlice> values;
+    std::vector<rocksdb::Status> statuses;
+    std::vector<size_t> places;  // among the keys of the chunk
+    std::vector<std::string_view> rows;
+    std::vector<uint64_t> hashes;
+  };
+
+  // Takes as many keys as fill a MultiGet, but for what the cache has.
+  void GatherChunk(const KeyBatch& keys, size_t begin, bool looks, ReadBuffers* buffers) const {
+    const size_t step = looks ? std::clamp<size_t>(chunk_keys_ / 2, 1, RowCache::kMostAtOnce) : chunk_keys_;
+    const size_t most = std::min(keys.distinct_count() - begin, looks ? buffers->rows.size() : chunk_keys_);
+    buffers->count = buffers->missed = 0;
+    do {
+      const size_t at = buffers->count;
+      const size_t count = std::min(step, most - at);
+      if (looks) {
+        cache_->FindMany(
+            count, [&](size_t i) { return keys.DistinctKey(begin + at + i); }, &buffers->hashes[at], &buffers->rows[at]);
+      } else {
+        std::fill_n(&buffers->rows[at], count, std::string_view());
+      }
+      for (size_t i = at; i < at + count; ++i) {
+        if (buffers->rows[i].data() != nullptr) continue;
+        buffers->slices[buffers->missed] = AsSlice(keys.DistinctKey(begin + i));
+        buffers->places[buffers->missed++] = i;
+      }
+      buffers->count += count;
+    } while (buffers->count < most && buffers->missed + step <= chunk_keys_);
+  }
+
+  // Whether rows of the table of "key" are looked for in the cache, which knows nothing of a batch that is open.
+  bool LooksInCache(std::string_view key, size_t keys) const {
+    return pending_ == nullptr && cache_->IsWorthIt(static_cast<uint8_t>(key[kKeyHeaderBytes - 1]), keys);
+  }
+
+  Status WriteNow(rocksdb::WriteBatch* batch) {
+    const Status status = Resuming(batch->GetDataSize(), [&] { return db_->Write(write_, batch); });
+    status.ok() ? cache_->Write(batch->Data()) : cache_->Clear();
+    return status;
+  }
+
   // Whether a batch may ask for most rows of its table: it does if there are not many more in the store.
   bool MayBeDense(const KeyBatch& keys) const {
     uint64_t rows = 0;
@@ -337,6 +417,7 @@ class Table {
   std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
   size_t memtable_bytes_ = 0;  // that may be used before the engine thinks of a flush
   size_t room_bytes_ = 0;      // what is left of them, while a flush is under way
+  std::unique_ptr<RowCache> cache_;
   std::unique_ptr<PendingBatch> pending_;
   bool all_files_open_ = true;  // else a read without I/O gives an empty row for one in a file that is not open
   size_t range_deletes_ = 0;  // since the last flush that was asked for

@@ -23,6 +23,31 @@ inline Status BatchTooLarge() {
                                   " bytes, and is written as a whole: make it of fewer rows");
 }
 
+// The kind of a write, which is its tag.
+enum class WriteKind : char { kDelete = 0, kPut = 1, kMerge = 2, kDeleteRange = 15 };
+
+constexpr size_t kBatchHeadBytes = 12;
+
+// Calls visit(kind, key, value) for the writes of a serialised batch, in order; the value of a merge is its operand, that of a range
+// delete its bound. REQUIRES: only such writes, in the default column family.
+template <typename Visit>
+void ForEachWrite(std::string_view serialized, Visit&& visit) {
+  std::string_view rest = serialized.substr(kBatchHeadBytes);
+  const auto take = [&rest] {
+    size_t bytes = 0;
+    TakeVarint(&rest, &bytes);
+    const std::string_view taken = rest.substr(0, bytes);
+    rest.remove_prefix(bytes);
+    return taken;
+  };
+  while (!rest.empty()) {
+    const auto kind = static_cast<WriteKind>(rest[0]);
+    rest.remove_prefix(1);
+    const std::string_view key = take();
+    visit(kind, key, kind == WriteKind::kDelete ? std::string_view() : take());
+  }
+}
+
 class WriteBatch {
  public:
   explicit WriteBatch(size_t reserved_bytes = 0) {
@@ -31,14 +56,14 @@ class WriteBatch {
   }
 
   // Appends a put and returns where its value of "value_bytes" is to be written, before the next call.
-  char* BeginPut(std::string_view key, size_t value_bytes) { return Begin(kTagPut, key, value_bytes); }
+  char* BeginPut(std::string_view key, size_t value_bytes) { return Begin(WriteKind::kPut, key, value_bytes); }
 
   // The same for a merge operand.
-  char* BeginMerge(std::string_view key, size_t operand_bytes) { return Begin(kTagMerge, key, operand_bytes); }
+  char* BeginMerge(std::string_view key, size_t operand_bytes) { return Begin(WriteKind::kMerge, key, operand_bytes); }
 
   // Deletes the rows from "first", up to but without "bound". Rare: each costs all later reads of the memtable.
   void DeleteRange(std::string_view first, std::string_view bound) {
-    char* at = Begin(kTagDeleteRange, first, bound.size());
+    char* at = Begin(WriteKind::kDeleteRange, first, bound.size());
     std::memcpy(at, bound.data(), bound.size());
   }
 
@@ -49,7 +74,7 @@ class WriteBatch {
 
   void Delete(std::string_view key) {
     char* at = Extend(1 + VarintBytes(key.size()) + key.size());
-    *at++ = kTagDelete;
+    *at++ = static_cast<char>(WriteKind::kDelete);
     std::memcpy(AppendVarint(at, key.size()), key.data(), key.size());
   }
 
@@ -59,22 +84,10 @@ class WriteBatch {
   uint32_t count() const { return count_; }
   size_t bytes() const { return bytes_.size(); }
 
-  // Calls on_put(key, value), on_delete(key) and on_merge(key, operand) for the writes, in order. REQUIRES: no range deletes among them.
-  template <typename OnPut, typename OnDelete, typename OnMerge>
-  void Visit(OnPut&& on_put, OnDelete&& on_delete, OnMerge&& on_merge) const {
-    std::string_view rest = std::string_view(bytes_).substr(kHeadBytes);
-    while (!rest.empty()) {
-      const char tag = rest[0];
-      rest.remove_prefix(1);
-      const std::string_view key = TakeBytes(&rest);
-      if (tag == kTagDelete) {
-        on_delete(key);
-      } else if (tag == kTagPut) {
-        on_put(key, TakeBytes(&rest));
-      } else {
-        on_merge(key, TakeBytes(&rest));
-      }
-    }
+  // Calls visit(kind, key, value) for the writes, in order; the value of a merge is its operand.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    ForEachWrite(bytes_, visit);
   }
 
   // Gives away the serialised batch; this one is empty afterwards.
@@ -87,30 +100,17 @@ class WriteBatch {
   }
 
  private:
-  static constexpr char kTagDelete = 0;
-  static constexpr char kTagPut = 1;
-  static constexpr char kTagMerge = 2;
-  static constexpr char kTagDeleteRange = 15;
-  static constexpr size_t kHeadBytes = 12;
-
-  static std::string_view TakeBytes(std::string_view* rest) {
-    size_t bytes = 0;
-    TakeVarint(rest, &bytes);
-    const std::string_view taken = rest->substr(0, bytes);
-    rest->remove_prefix(bytes);
-    return taken;
-  }
-  char* Begin(char tag, std::string_view key, size_t value_bytes) {
+  char* Begin(WriteKind kind, std::string_view key, size_t value_bytes) {
     const size_t head = 1 + VarintBytes(key.size()) + key.size() + VarintBytes(value_bytes);
     char* at = Extend(head + value_bytes);
-    *at++ = tag;
+    *at++ = static_cast<char>(kind);
     at = AppendVarint(at, key.size());
     std::memcpy(at, key.data(), key.size());
     return AppendVarint(at + key.size(), value_bytes);
   }
 
   void Clear() {
-    bytes_.assign(kHeadBytes, '\0');
+    bytes_.assign(kBatchHeadBytes, '\0');
     count_ = 0;
   }
   char* Extend(size_t n) {

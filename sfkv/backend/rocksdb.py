@@ -27,18 +27,22 @@ class EmbeddedRocksDBStateBackend:
     Args:
         write_batch_bytes: where the writes of one call are split; bytes or "2MB".
         read_chunk_keys: how many keys of a batch the engine reads at a time; the blocks it needs for them stay pinned.
+        row_cache: whether rows that are read again and again are kept as such, in up to an eighth of the slot's block cache.
 
     Raises:
         ConfigError: naming the option.
     """
 
-    def __init__(self, *, write_batch_bytes: int | str = "2MB", read_chunk_keys: int = 64) -> None:
+    def __init__(self, *, write_batch_bytes: int | str = "2MB", read_chunk_keys: int = 64, row_cache: bool = True) -> None:
         self._write_batch_bytes = parse_bytes(write_batch_bytes, "write_batch_bytes")
         if self._write_batch_bytes < 1:
             raise ConfigError(f"write_batch_bytes is {write_batch_bytes!r}: use 1 or more")
         if isinstance(read_chunk_keys, bool) or not isinstance(read_chunk_keys, int) or not 1 <= read_chunk_keys <= 1 << 20:
             raise ConfigError(f"read_chunk_keys is {read_chunk_keys!r}: use a whole number from 1 to {1 << 20}")
+        if not isinstance(row_cache, bool):
+            raise ConfigError(f"row_cache is {row_cache!r}: use True or False")
         self._read_chunk_keys = read_chunk_keys
+        self._row_cache = row_cache
         self._engine_options = ""  # changes to the engine's options, in RocksDB's text form: for tests and measurements
 
     def open(
@@ -151,6 +155,7 @@ class EmbeddedRocksDBStateBackend:
             recover=recover,
             write_batch_bytes=self._write_batch_bytes,
             read_chunk_keys=self._read_chunk_keys,
+            row_cache=self._row_cache,
             engine_options=self._engine_options,
         )
 

@@ -43,13 +43,18 @@ class Slot:
 
     @property
     def cache_bytes(self) -> int:
-        """How much the block cache may hold; write buffers count against it."""
+        """How much the block cache may hold; write buffers and row caches count against it."""
         return self._native.cache_bytes
 
     @property
     def write_buffer_bytes(self) -> int:
         """What the write buffers may take before they are flushed."""
         return self._native.write_buffer_bytes
+
+    @property
+    def row_cache_bytes(self) -> int:
+        """What row caches have taken of the block cache's memory now; an eighth of it at the most."""
+        return self._native.row_cache_bytes
 
     @property
     def cache_usage_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""Tables in memory beside std::map, in C++ and under sanitizers: rows_and_maps.cc says what is done."""
+"""Tables in memory, and the row cache, beside std::map, in C++ and under sanitizers: the programs say what they do."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def run(folder: Path, sanitizers: str, steps: int) -> None:
-    program = folder / "rows_and_maps"
+def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
+    program = folder / name
     command = ["g++", "-std=c++17", "-O1", "-g", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-DSFKV_DEBUG"]
     command += ["-D_GLIBCXX_ASSERTIONS", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'include'}"]
     compiled = subprocess.run(
-        [*command, Path(__file__).with_name("rows_and_maps.cc"), "-o", program], capture_output=True, text=True, check=False
+        [*command, Path(__file__).with_name(f"{name}.cc"), "-o", program], capture_output=True, text=True, check=False
     )
     assert compiled.returncode == 0, compiled.stderr
     seed = random.randrange(2**32)
@@ -26,11 +26,16 @@ def run(folder: Path, sanitizers: str, steps: int) -> None:
     assert done.returncode == 0, done.stderr[-10_000:]  # which names the seed
 
 
-def test_tables_and_maps_agree(tmp_path):
-    run(tmp_path, "address,undefined", 3000)
+programs = pytest.mark.parametrize(("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000)])
+
+
+@programs
+def test_they_agree_with_maps(tmp_path, name, steps):
+    run(tmp_path, name, "address,undefined", steps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_tables_and_maps_agree_for_long(tmp_path, sanitizers):
-    run(tmp_path, sanitizers, 200_000)
+@programs
+def test_they_agree_with_maps_for_long(tmp_path, name, steps, sanitizers):
+    run(tmp_path, name, sanitizers, 50 * steps)
