@@ -35,16 +35,17 @@ class MemorySource {
   virtual void GiveBack(size_t bytes) = 0;
 };
 
-class RowCache {
+template <typename Hash>
+class RowCacheBy {
  public:
   static constexpr size_t kMostRowBytes = 1024;  // longer ones are not kept
   static constexpr size_t kMostAtOnce = 64;
 
   // "source": null for none. "period": lookups after which a table's cost and gain are compared.
-  explicit RowCache(std::shared_ptr<MemorySource> source, uint64_t period = 1 << 17) : source_(std::move(source)), period_(period) {}
-  ~RowCache() { Release(); }
-  RowCache(const RowCache&) = delete;
-  RowCache& operator=(const RowCache&) = delete;
+  explicit RowCacheBy(std::shared_ptr<MemorySource> source, uint64_t period = 1 << 17) : source_(std::move(source)), period_(period) {}
+  ~RowCacheBy() { Release(); }
+  RowCacheBy(const RowCacheBy&) = delete;
+  RowCacheBy& operator=(const RowCacheBy&) = delete;
 
   size_t bytes() const { return space_.bytes(); }
   size_t rows() const { return rows_; }
@@ -412,7 +413,7 @@ class RowCache {
 
   std::shared_ptr<MemorySource> source_;
   const uint64_t period_;
-  RowHash hash_;
+  Hash hash_;
   Space space_;
   std::array<Account, kTables> accounts_;
   size_t rows_ = 0;
@@ -420,5 +421,7 @@ class RowCache {
   size_t turn_ = 0;         // which of the keys that were read once makes room
   bool made_room_ = false;  // rows have made room for others since the cache grew
 };
+
+using RowCache = RowCacheBy<RowHash>;
 
 }  // namespace sfkv
