@@ -118,7 +118,7 @@ class HashRows {
       page = Own(c, page, hash);
       return c.form.Resize(c.heap, page->slot(found, c.form.bytes()), value_bytes, kept);
     }
-    while ((page->count + page->deleted + 1) * 8 > page->slots * 7) page = MakeRoom(c, page, hash);
+    while ((page->count + page->deleted + 1) * 8 > page->slots * 7) page = MakeRoom(c, page, hash, c.form.CellBytes(key.size(), value_bytes));
     page = Own(c, page, hash);
     const size_t index = FreeSlot(c, page, hash);
     char* slot = page->slot(index, c.form.bytes());
@@ -299,13 +299,16 @@ class HashRows {
     FreePage(c, page);
   }
 
-  // Makes room for a row in the page of a hash, and returns the page that the hash belongs to now.
-  HashPage* MakeRoom(Context& c, HashPage* page, uint64_t hash) {
+  // Makes room for a row, of "cell_bytes" beside its slot, in the page of a hash, and returns the page that the hash belongs to now.
+  HashPage* MakeRoom(Context& c, HashPage* page, uint64_t hash, size_t cell_bytes) {
+    const size_t bytes = HashPage::BytesFor(page->slots, c.form.bytes());
     if (page->deleted * 4 > page->slots) {
       Rehash(c, page, hash, page->slots);
     } else if (page->slots < MostSlots(c) || page->depth == kMostDepth) {
+      c.heap->Require(bytes + cell_bytes);
       Rehash(c, page, hash, size_t{page->slots} * 2);
     } else {
+      c.heap->Require(bytes + cell_bytes + (page->depth == depth_ ? pages_.size() * sizeof(HashPageRef) : 0));
       Split(c, page, hash);
     }
     return PageOf(hash);

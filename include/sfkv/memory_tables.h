@@ -94,11 +94,11 @@ class MemoryTables {
     UndoLog own;
     if (!in_batch_) undo_ = &own;
     const size_t mark = undo_->size();
-    if (limit_bytes_ != 0) most_bytes_ = std::max(held_bytes_, heap_.used_bytes());
+    if (limit_bytes_ != 0) heap_.HoldTo(std::max(held_bytes_, heap_.used_bytes()));
     Status status;
     try {
       status = change();
-      if (status.ok() && heap_.used_bytes() > most_bytes_) status = PastLimit();
+      if (status.ok()) heap_.Require(0);
     } catch (const LimitPassed&) {
       status = PastLimit();
     } catch (const std::bad_alloc&) {
@@ -123,7 +123,7 @@ class MemoryTables {
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
       if (shape != nullptr) objects_.Adopt(*shape, row);
     }
-    EndIfPastLimit();
+    heap_.Require(0);
   }
   void Erase(std::string_view key) {
     Remember(key);
@@ -151,7 +151,7 @@ class MemoryTables {
     write(at);
     const TableShape* shape = ShapeWithObjects(key);
     if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
-    EndIfPastLimit();
+    heap_.Require(0);
   }
   // Folds a fold row (fold.h) into that of a key, where it lies if it can.
   void Fold(std::string_view key, std::string_view operand) {
@@ -163,7 +163,7 @@ class MemoryTables {
       char* at = Place(key, operand.size(), operand.size());
       if (table->rows() != rows) {
         std::memcpy(at, operand.data(), operand.size());
-        return EndIfPastLimit();
+        return heap_.Require(0);
       }
       if (FoldInPlace(at, operand.size(), operand)) return;
     }
@@ -257,11 +257,6 @@ class MemoryTables {
            a.holds_objects == b.holds_objects;
   }
 
-  // Between the changes of a write, each of which is whole.
-  void EndIfPastLimit() const {
-    if (heap_.used_bytes() > most_bytes_) throw LimitPassed();
-  }
-
   void Truncate(std::string_view key, size_t bytes) {
     if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key).substr(bytes));
     Place(key, bytes, bytes);
@@ -299,12 +294,15 @@ class MemoryTables {
       shape.key_bytes = shape.value_bytes = TableShape::kAnyBytes;
       shape.value_is_fixed = false;
     });
+    const size_t held_to = heap_.held_to();
+    heap_.HoldTo(RowHeap::kNoLimit);  // for a while the rows are there twice
     std::unique_ptr<MemoryTable> made = MakeTable(shape, &heap_);
     VisitRows(rows, all, [&](int key_group, std::string_view key, std::string_view row) {
       char* at = made->Place(Encoded(key_group, shape.table, key), row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
     });
     *table = std::move(made);
+    heap_.HoldTo(held_to);
   }
   template <typename Visit>
   static void VisitRows(const FrozenTable& table, const RowRange& range, Visit&& visit) {
@@ -349,7 +347,7 @@ class MemoryTables {
   void EndWrite(size_t mark, bool undo) {
     UndoLog* log = undo_;
     undo_ = nullptr;
-    most_bytes_ = kNoLimit;
+    heap_.HoldTo(RowHeap::kNoLimit);
     if (in_batch_ && !undo) {
       undo_ = log;
       return;
@@ -388,17 +386,14 @@ class MemoryTables {
   static constexpr size_t kMostPageBytes = size_t{32} << 10;
   static constexpr size_t kMostRowBytes = 1024;  // of pages, beside the row itself
   static constexpr size_t kMapNodeBytes = 112;   // of a reserved row
-  static constexpr size_t kNoLimit = static_cast<size_t>(-1);
 
-  struct LimitPassed {};  // what ends a write before it takes more than one row too much
-
-  // A write that is refused leaves pages and directories split, without rows in them: this share of the limit is kept for that.
+  // A write of many rows that is refused may leave pages split that were split for the first ones, beside rows that it had removed: this
+  // share of the limit is kept for that.
   static constexpr size_t kSpareShare = 64;
 
   const size_t limit_bytes_;
   const size_t held_bytes_;  // what writes are held to
   RowHeap heap_;
-  size_t most_bytes_ = kNoLimit;  // what the write that is going on may come to use
   ObjectNotes objects_;
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;

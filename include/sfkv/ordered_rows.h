@@ -147,6 +147,7 @@ class OrderedRows {
       }
     }
     // All that may fail for want of memory comes before the first change.
+    if (!leaves_.empty()) RequireRoom(c, at, slot, c.form.CellBytes(key.size(), value_bytes));
     char filled[SlotForm::kMostBytes];
     c.form.Fill(c.heap, filled, key, value_bytes);
     if (leaves_.empty()) {
@@ -288,6 +289,18 @@ class OrderedRows {
     c.heap->Count(before, DirectoryBytes());
   }
 
+  // Before a row, of "cell_bytes" beside its slot, is put into leaf "at": whether the heap has what makes room for it.
+  void RequireRoom(const Context& c, size_t at, size_t slot, size_t cell_bytes) const {
+    const Leaf* leaf = leaves_[at];
+    const auto leaf_bytes = [&c](size_t room) { return Leaf::BytesFor(room, c.form.bytes()); };
+    if (leaf->count == kLeafSlots) {
+      const size_t directory = leaves_.size() < leaves_.capacity() ? 0 : DirectoryBytes() / 2 + sizeof(Leaf*) + sizeof(uint64_t);
+      c.heap->Require(leaf_bytes(GoesBehindAll(at, slot) ? kLeafSlots / 2 : kLeafSlots) + directory + cell_bytes);
+    } else if (leaf->count == leaf->room) {
+      c.heap->Require(leaf_bytes(std::min<size_t>(kLeafSlots, leaf->room * 2)) - leaf_bytes(leaf->room) + cell_bytes);
+    }
+  }
+
   // A copy of a leaf in its place, with as much room as is asked for.
   Leaf* Remake(Context& c, size_t at, size_t room) {
     Leaf* leaf = leaves_[at];
@@ -304,9 +317,12 @@ class OrderedRows {
     return Remake(c, at, std::min<size_t>(kLeafSlots, leaves_[at]->room * 2));
   }
 
+  // Whether a slot is the one after the last row of all, in a full leaf.
+  bool GoesBehindAll(size_t at, size_t slot) const { return slot == kLeafSlots && at + 1 == leaves_.size(); }
+
   // Splits a full leaf before a row is put at "slot": behind the last leaf's last row nothing is moved.
   void Split(Context& c, size_t at, size_t slot) {
-    const bool in_order = slot == kLeafSlots && at + 1 == leaves_.size();
+    const bool in_order = GoesBehindAll(at, slot);
     const size_t kept = in_order ? kLeafSlots : kLeafSlots / 2;
     MakeDirectoryRoom(c);
     Leaf* rest = NewLeaf(c, in_order ? kLeafSlots / 2 : kLeafSlots);

@@ -17,7 +17,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <new>
 
 #include "sfkv/key_codec.h"
@@ -41,8 +40,8 @@ class RowCacheBy {
   static constexpr size_t kMostRowBytes = 1024;  // longer ones are not kept
   static constexpr size_t kMostAtOnce = 64;
 
-  // "source": null for none. "period": lookups after which a table's cost and gain are compared.
-  explicit RowCacheBy(std::shared_ptr<MemorySource> source, uint64_t period = 1 << 17) : source_(std::move(source)), period_(period) {}
+  // "source" outlives it; null for none. "period": lookups after which a table's cost and gain are compared.
+  explicit RowCacheBy(MemorySource* source, uint64_t period = 1 << 17) : source_(source), period_(period) {}
   ~RowCacheBy() { Release(); }
   RowCacheBy(const RowCacheBy&) = delete;
   RowCacheBy& operator=(const RowCacheBy&) = delete;
@@ -57,7 +56,7 @@ class RowCacheBy {
     account->cost += keys;
     if (account->cost >= (account->rests ? kRestPeriods : 1) * period_) Settle(table);
     if (account->rests || space_.ring != nullptr) return !account->rests;
-    account->rests = !space_.Allocate(kLeastRingBytes, source_.get());
+    account->rests = !space_.Allocate(kLeastRingBytes, source_);
     return !account->rests;
   }
 
@@ -390,7 +389,7 @@ class RowCacheBy {
   void Grow() {
     Space old = space_;
     made_room_ = false;
-    if (old.ring_bytes == kMostRingBytes || !space_.Allocate(2 * old.ring_bytes, source_.get())) return;
+    if (old.ring_bytes == kMostRingBytes || !space_.Allocate(2 * old.ring_bytes, source_)) return;
     for (; old.used > 0; old.PassOldest()) {
       RowHead* row = old.Oldest();
       if (!row->lives) continue;
@@ -404,14 +403,14 @@ class RowCacheBy {
         *word = Word(hash, space_.PlaceOfRow(space_.Append(row->Key(), row->Value(), size_t{row->units} * 8)));
       }
     }
-    old.Free(source_.get());
+    old.Free(source_);
   }
   void Release() {
-    space_.Free(source_.get());
+    space_.Free(source_);
     made_room_ = false;
   }
 
-  std::shared_ptr<MemorySource> source_;
+  MemorySource* source_;
   const uint64_t period_;
   Hash hash_;
   Space space_;

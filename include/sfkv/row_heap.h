@@ -105,6 +105,9 @@ class RowView : private Counted<RowView> {
   uint64_t epoch_;
 };
 
+// What ends a write that would take more memory than it may.
+struct LimitPassed {};
+
 class RowHeap {
  public:
   // "limit_bytes": what rows should take at the most; 0 for no limit. Whoever writes keeps to it (memory_tables.h).
@@ -124,6 +127,16 @@ class RowHeap {
     if (IsSeen(born) && epochs_->Keep(memory, bytes, born)) return;
     std::free(memory);
   }
+  // How much the write that is going on may come to use, until another is said; by default there is no limit.
+  void HoldTo(size_t bytes) { held_to_ = bytes; }
+  size_t held_to() const { return held_to_; }
+  static constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+  // To be asked between the changes of a write, and before what stays when a row is taken back: throws LimitPassed if there is
+  // no room for so many bytes more.
+  void Require(size_t more) const {
+    if (used_ > held_to_ || more > held_to_ - used_) throw LimitPassed();
+  }
+
   // Counts memory that is held by other means, such as vectors.
   void Count(size_t before, size_t after) { used_ = used_ - before + after; }
 
@@ -144,6 +157,7 @@ class RowHeap {
   std::shared_ptr<internal::Epochs> epochs_ = std::make_shared<internal::Epochs>();
   uint64_t epoch_ = 1;
   size_t used_ = 0;
+  size_t held_to_ = kNoLimit;
   const size_t limit_;
 };
 

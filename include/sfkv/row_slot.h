@@ -96,6 +96,9 @@ class SlotForm {
   // Where the value of an occupied slot is written: in the slot or in a cell.
   char* ValueAt(char* slot) const { return has_cells_ ? ValueAt(CellOf(slot)) : slot + value_at_; }
 
+  // What a row takes beside its slot.
+  size_t CellBytes(size_t key_bytes, size_t value_bytes) const { return has_cells_ ? cell_head_bytes_ + key_bytes + value_bytes : 0; }
+
   // Fills an empty slot with a key, and makes room for its value.
   void Fill(RowHeap* heap, char* slot, std::string_view key, size_t value_bytes) const {
     if (!has_cells_) {

@@ -191,7 +191,7 @@ class Store : public Rows, private Counted<Store> {
 
  private:
   Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, std::shared_ptr<FlushWatch> flushes, bool was_unclean)
-      : options_(options), slot_(std::move(slot)), db_(db), flushes_(std::move(flushes)), table_(db, options, flushes_, slot_), was_unclean_(was_unclean) {
+      : options_(options), slot_(std::move(slot)), db_(db), flushes_(std::move(flushes)), table_(db, options, flushes_, slot_.get()), was_unclean_(was_unclean) {
     flushes_->Watch(db);
   }
 

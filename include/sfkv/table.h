@@ -25,11 +25,11 @@ namespace sfkv {
 class Table {
  public:
   Table() = default;
-  // "flushes" is among the database's listeners.
-  Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes, std::shared_ptr<Slot> slot)
+  // "flushes" is among the database's listeners; the slot outlives it.
+  Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes, Slot* slot)
       : db_(db),
         flushes_(std::move(flushes)),
-        cache_(std::make_unique<RowCache>(options.row_cache ? std::move(slot) : nullptr)),
+        cache_(std::make_unique<RowCache>(options.row_cache ? slot : nullptr)),
         chunk_keys_(std::max<size_t>(1, options.read_chunk_keys)),
         write_batch_bytes_(options.write_batch_bytes) {
     const rocksdb::Options engine = db->GetOptions();

@@ -167,6 +167,60 @@ def test_one_write_that_is_far_too_large_takes_no_more_memory_than_the_limit(run
     )
 
 
+SINGLY = {
+    "numbers": lambda s, key: s.numbers.put(key, key),
+    "values": lambda s, key: s.values.put(key, b"v" * 100),
+    "lists": lambda s, key: s.lists.add(key, b"v" * 100),
+    "entries": lambda s, key: s.maps.put(key % 3, key, b"v" * 100),
+    "rows of a table": lambda s, key: s.table.put((key, key), key),
+    "rows of a table, in order": lambda s, key: s.table.put((key, 1), key),
+    "sums": lambda s, key: s.sums.add(key, key),
+}
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["", "seen"])
+@pytest.mark.parametrize("way", SINGLY)
+def test_refused_rows_leave_nothing_however_many_they_are(way, seen):
+    """They come at other places each time, where pages and directories would have to be split for them."""
+    rng = random.Random(way)
+    keys = itertools.count(1000) if way.endswith("in order") else iter(lambda: rng.randrange(1000, 1 << 40), None)
+    with limited() as keyed:
+        states = States(keyed)
+        states.fill()
+        scans = []
+        refused = 0
+        for key in keys:
+            used = keyed._store.used_bytes
+            try:
+                SINGLY[way](states, key)
+            except sfkv.LimitError:
+                refused += 1
+                assert keyed._store.used_bytes <= used
+                if seen:
+                    scans = [states.numbers.scan(), states.table.scan()]
+            assert keyed._store.used_bytes <= LIMIT * 63 // 64
+            if refused == 3000:
+                break
+        assert used > LIMIT * 0.9
+        del scans
+
+
+def test_refused_batches_of_rows_take_no_more_than_the_limit():
+    with limited() as keyed:
+        states = States(keyed)
+        states.fill()
+        with pytest.raises(sfkv.LimitError):
+            for turn in itertools.count():
+                states.numbers.put_many(np.arange(200) + turn * 200, np.arange(200))
+        for turn in range(300):
+            keys = np.arange(2000) * 7919 + (turn + 1) * 104_729_000
+            with pytest.raises(sfkv.LimitError):
+                states.numbers.put_many(keys, keys)
+            with pytest.raises(sfkv.LimitError):
+                states.table.put_many({"end": keys, "user": keys}, keys)
+            assert keyed._store.used_bytes <= LIMIT * 63 // 64
+
+
 def test_a_list_at_the_limit_takes_what_there_is_room_for():
     """It is given no more room to grow than the limit leaves, and is not refused for want of that."""
     with limited(100_000, max_parallelism=1) as keyed:

@@ -144,7 +144,11 @@ def test_an_interrupt_in_the_middle_of_a_long_write(in_memory, on_backend):
         with pytest.raises(subprocess.TimeoutExpired):
             worker.wait(0.3)
         worker.send_signal(signal.SIGINT)
-        _, errors = worker.communicate(timeout=60)
+        try:
+            _, errors = worker.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            worker.send_signal(signal.SIGABRT)  # faulthandler tells where each thread is
+            pytest.fail(f"it did not end:\n{worker.communicate()[1]}")
         assert worker.returncode == -signal.SIGINT, errors
         assert errors.splitlines()[-1] == "KeyboardInterrupt"
         assert errors.count("Traceback") == 1

@@ -50,7 +50,7 @@ class Test {
  public:
   using RowCache = sfkv::RowCacheBy<Hash>;
 
-  Test() : random_(seed), memory_(std::make_shared<Memory>()), cache_(std::make_unique<RowCache>(memory_, /*period=*/4096)) { memory_->most = 4 << 20; }
+  Test() : random_(seed), memory_(std::make_shared<Memory>()), cache_(std::make_unique<RowCache>(memory_.get(), /*period=*/4096)) { memory_->most = 4 << 20; }
   ~Test() {
     cache_.reset();
     CHECK(memory_->taken() == 0);
