@@ -297,7 +297,9 @@ cdef class MemoryStore(Store):
         cdef vector[uint64_t] adopted
         cdef vector[uint64_t] released
         cdef CMemoryTables* tables = deref(self.c_store).tables()
-        if not self.serializers or not call.Enter(self.c_lifetime).ok():
+        if not self.serializers and self.objects.released.empty():
+            return 0
+        if not call.Enter(self.c_lifetime).ok():
             return 0  # another thread is inside: what is to be noted stays noted
         adopted = tables.objects().TakeAdopted()
         released = tables.objects().TakeReleased()

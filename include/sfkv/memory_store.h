@@ -79,7 +79,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     const KeyGroupRange owned = tables_.range();
     const RowRange all;
     for (int group = std::max(owned.first, group_of(first)); group <= std::min(owned.last, group_of(bound)); ++group) {
-      for (int id = 0; id < 256; ++id) {
+      const int first_id = group == group_of(first) && first.size() >= kKeyHeaderBytes ? MemoryTables::IdOf(first) : 0;
+      const int last_id = group == group_of(bound) && bound.size() >= kKeyHeaderBytes ? MemoryTables::IdOf(bound) : 255;
+      for (int id = first_id; id <= last_id; ++id) {
         const MemoryTable* table = tables_.table(static_cast<uint8_t>(id));
         if (table == nullptr) continue;
         const FrozenTable frozen = table->Freeze({group, group}, all);

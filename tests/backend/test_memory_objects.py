@@ -157,6 +157,20 @@ def things(scan):
     return [msgspec.msgpack.decode(row) if isinstance(row, bytes) else row for row in scan.to_arrow()["value"].to_pylist()]
 
 
+def test_a_view_holds_the_objects_of_a_state_that_is_dropped(keyed, watched):
+    """Though there is no state of objects any more when the view ends."""
+    state = keyed.value_state("things", sfkv.Msgpack(Thing))
+    for n in range(5):
+        state.put(n, watched(n))
+    others = keyed.value_state("others", int)
+    scan = state.scan()
+    keyed.drop_state("things")
+    assert watched.alive() == [0, 1, 2, 3, 4]
+    del scan
+    others.put(1, 1)
+    assert watched.alive() == []
+
+
 def test_a_close_that_fails_keeps_an_open_batchs_objects(tmp_path, watched, monkeypatch):
     keyed = sfkv.HashMapStateBackend().open(tmp_path / "s", key=int)
     value, lists = keyed.value_state("v", sfkv.Msgpack(Thing)), keyed.list_state("l", sfkv.Msgpack(Thing))
