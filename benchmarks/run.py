@@ -114,6 +114,7 @@ def measure(
     for number in range(rounds + 1):
         for name, make in rounds_of.items():
             round = make(number)
+            gc.freeze()  # what it works on: no system is to pay for looking at it
             began, began_cpu = time.perf_counter(), time.process_time()
             round()
             took = time.perf_counter() - began

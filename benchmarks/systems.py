@@ -95,7 +95,7 @@ class SfkvSystem:
             raise
 
     def _open_on_disk(self) -> sfkv.KeyedStateBackend:
-        backend = sfkv.EmbeddedRocksDBStateBackend(row_cache=self.name == "sfkv")
+        backend = sfkv.EmbeddedRocksDBStateBackend(row_cache=self.name not in ("flink-options", "no-row-cache"))
         slot = sfkv.Slot(self.memory_bytes)
         changes = [self.engine_options] if self.engine_options else []
         if self.name == "flink-options":

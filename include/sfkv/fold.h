@@ -200,6 +200,12 @@ inline bool FoldInPlace(char* into, size_t into_bytes, std::string_view from) {
   return true;
 }
 
+// Whether such a row depends on which of what was added was folded first: then the engine may change it whenever it compacts.
+inline bool DependsOnGrouping(std::string_view row) {
+  return IsFold(row) && static_cast<FoldType>(row[3]) == FoldType::kFloat64 && RuleOf(row).bytes != 0 && static_cast<Fold>(row[2]) != Fold::kMin &&
+         static_cast<Fold>(row[2]) != Fold::kMax;
+}
+
 // Whether rows of this fold grow with what is folded into them.
 inline bool Grows(std::string_view row) { return IsFold(row) && static_cast<Fold>(row[2]) == Fold::kDistinct; }
 

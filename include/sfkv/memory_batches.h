@@ -151,8 +151,10 @@ class WriteApplier {
  public:
   explicit WriteApplier(MemoryTables* tables) : tables_(tables) {}
 
+  // REQUIRES: no range deletes among them.
   void Apply(const WriteBatch& writes) {
     writes.ForEach([&](WriteKind kind, std::string_view key, std::string_view value) {
+      SFKV_REQUIRES(kind != WriteKind::kDeleteRange);
       Add(kind == WriteKind::kPut ? &WriteApplier::Put : kind == WriteKind::kMerge ? &WriteApplier::Append : &WriteApplier::Erase, key, value);
     });
     Flush();

@@ -1,10 +1,12 @@
-// A slot: one block cache and one write-buffer manager, shared by all stores that are opened in it; their row caches take from the former.
+// A slot: one block cache and one write-buffer manager, shared by all stores that are opened in it. Their row caches take from the
+// block cache.
 //
 // Sizes follow Apache Flink's formulas for memory T and write-buffer ratio r: the cache takes (3 - r) T / 3, the write-buffer
 // manager 2 T r / 3 of it, because the manager lets memtables grow to 1.5 times its size before flushes catch up.
 // Thread-safe. Freed with its last holder; in a forked child never.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -40,12 +42,13 @@ class Slot : public MemorySource, private Counted<Slot> {
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
 
-  // For row caches, which hold more of what is asked for in the same memory: an eighth of the block cache's at the most.
+  // For row caches, which hold more of what is asked for in the same memory: an eighth at the most of what is there for blocks.
   bool Take(size_t bytes) override {
     std::lock_guard<std::mutex> guard(mutex_);
-    if (row_cache_bytes_ + bytes > cache_bytes_ / 8) return false;
-    row_cache_bytes_ += bytes;
-    cache_->SetCapacity(cache_bytes_ - row_cache_bytes_);
+    const size_t taken = row_cache_bytes_ + bytes;
+    if (taken > (cache_bytes_ - write_buffer_bytes_) / 8) return false;
+    cache_->SetCapacity(cache_bytes_ - taken);
+    row_cache_bytes_ = taken;
     return true;
   }
   void GiveBack(size_t bytes) override {
@@ -60,10 +63,7 @@ class Slot : public MemorySource, private Counted<Slot> {
   size_t cache_bytes() const { return cache_bytes_; }
   size_t write_buffer_bytes() const { return write_buffer_bytes_; }
   size_t cache_usage_bytes() const { return cache_->GetUsage(); }
-  size_t row_cache_bytes() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    return row_cache_bytes_;
-  }
+  size_t row_cache_bytes() const { return row_cache_bytes_; }
   size_t pinned_bytes() const { return cache_->GetPinnedUsage(); }
 
   const std::shared_ptr<rocksdb::Cache>& cache() const { return cache_; }
@@ -82,7 +82,7 @@ class Slot : public MemorySource, private Counted<Slot> {
   size_t cache_bytes_;
   size_t write_buffer_bytes_;
   std::mutex mutex_;
-  size_t row_cache_bytes_ = 0;  // taken from the cache
+  std::atomic<size_t> row_cache_bytes_{0};  // taken from the cache
   std::shared_ptr<rocksdb::Cache> cache_;
   std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
 };

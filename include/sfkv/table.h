@@ -2,7 +2,8 @@
 //
 // A batch is read by MultiGet, sorted and without duplicates, in chunks, and every value is decoded from its pinned slice;
 // a chunk's pins are freed before the next is read. Rows that are read again and again are kept in front of it (row_cache.h).
-// Writes are encoded into WriteBatches and split at write_batch_bytes. Owns those rows, and the batch over several states that may be open. One thread at a time (lifetime.h); the GIL is not needed.
+// Writes are encoded into WriteBatches and split at write_batch_bytes. Owns those rows, and the batch over several states that may
+// be open. One thread at a time (lifetime.h); the GIL is not needed.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "sfkv/flush_watch.h"
+#include "sfkv/fold.h"
 #include "sfkv/key_batch.h"
 #include "sfkv/options.h"
 #include "sfkv/pending.h"
@@ -59,7 +61,7 @@ class Table {
     const rocksdb::Status status = pending_ == nullptr ? db_->Get(options, db_->DefaultColumnFamily(), AsSlice(key), value)
                                                        : pending_->Get(db_, options, key, value);
     *found = status.ok();
-    if (looks && *found) cache_->Offer(key, hash, AsView(*value));
+    if (looks && *found) OfferToCache(key, hash, AsView(*value));
     return status.IsNotFound() ? Status::OK() : FromRocksDB(status);
   }
 
@@ -100,7 +102,7 @@ class Table {
     std::unique_ptr<StepReader> steps;
     if (MayBeDense(keys)) steps = std::make_unique<StepReader>(NewIterator(read_));
     bool looks = steps == nullptr && LooksInCache(keys.Key(0), keys.distinct_count());
-    ReadBuffers buffers(chunk_keys_);
+    ReadBuffers buffers(chunk_keys_, keys.distinct_count());
     for (size_t begin = 0; begin < keys.distinct_count(); begin += buffers.count) {
       const bool looked = looks;
       GatherChunk(keys, begin, looked, &buffers);
@@ -110,8 +112,9 @@ class Table {
         steps->Read(buffers.slices.data(), buffers.missed, values, statuses);
         if (!steps->IsWorthIt()) {
           steps.reset();
-          looks = LooksInCache(keys.Key(0), keys.distinct_count() - begin);
+          looks = LooksInCache(keys.Key(0), keys.distinct_count() - begin - buffers.count);
         }
+      } else if (buffers.missed == 0) {  // all were found
       } else if (pending_ == nullptr) {
         db_->MultiGet(read_, db_->DefaultColumnFamily(), buffers.missed, buffers.slices.data(), values, statuses, /*sorted_input=*/true);
       } else {
@@ -123,7 +126,7 @@ class Table {
       }
       SFKV_RETURN_IF_ERROR(on_chunk(begin, buffers.rows.data(), buffers.count));
       for (size_t m = 0; m < buffers.missed; ++m) {
-        if (looked && statuses[m].ok()) cache_->Offer(AsView(buffers.slices[m]), buffers.hashes[buffers.places[m]], AsView(values[m]));
+        if (looked && statuses[m].ok()) OfferToCache(AsView(buffers.slices[m]), buffers.hashes[buffers.places[m]], AsView(values[m]));
         values[m].Reset();
       }
     }
@@ -145,7 +148,7 @@ class Table {
   // Reads into "builders", one per column of the value, by position; "present" tells which keys were there. Rows are decoded a chunk
   // at a time, column by column; what is asked for again is copied at the end.
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) const {
-    std::vector<std::string_view> found(ReadBuffers::MostKeys(chunk_keys_));
+    std::vector<std::string_view> found(ReadBuffers::MostKeys(chunk_keys_, keys.distinct_count()));
     std::vector<int64_t> positions(found.size());
     SFKV_RETURN_IF_ERROR(ReadChunks(keys, [&](size_t begin, const std::string_view* rows, size_t count) {
       size_t present_count = 0;
@@ -288,10 +291,15 @@ class Table {
   // What a chunk of a batch is read with. Of several keys, those that were found in the cache are not asked for.
   struct ReadBuffers {
     static constexpr size_t kMostFound = 256;
-    static size_t MostKeys(size_t chunk_keys) { return chunk_keys + kMostFound; }
+    static size_t MostKeys(size_t chunk_keys, size_t keys) { return std::min(keys, chunk_keys + kMostFound); }
 
-    explicit ReadBuffers(size_t chunk_keys)
-        : slices(chunk_keys), values(chunk_keys), statuses(chunk_keys), places(chunk_keys), rows(MostKeys(chunk_keys)), hashes(rows.size()) {}
+    ReadBuffers(size_t chunk_keys, size_t keys)
+        : slices(std::min(chunk_keys, keys)),
+          values(slices.size()),
+          statuses(slices.size()),
+          places(slices.size()),
+          rows(MostKeys(chunk_keys, keys)),
+          hashes(rows.size()) {}
 
     size_t count = 0;   // keys of the chunk
     size_t missed = 0;  // of those, the ones that the engine is asked for
@@ -324,6 +332,11 @@ class Table {
       }
       buffers->count += count;
     } while (buffers->count < most && buffers->missed + step <= chunk_keys_);
+  }
+
+  // Rows that the engine may change by itself are not kept.
+  void OfferToCache(std::string_view key, uint64_t hash, std::string_view row) const {
+    if (!DependsOnGrouping(row)) cache_->Offer(key, hash, row);
   }
 
   // Whether rows of the table of "key" are looked for in the cache, which knows nothing of a batch that is open.

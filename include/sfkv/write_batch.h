@@ -29,9 +29,9 @@ enum class WriteKind : char { kDelete = 0, kPut = 1, kMerge = 2, kDeleteRange = 
 constexpr size_t kBatchHeadBytes = 12;
 
 // Calls visit(kind, key, value) for the writes of a serialised batch, in order; the value of a merge is its operand, that of a range
-// delete its bound. REQUIRES: only such writes, in the default column family.
+// delete its bound. False if there are others, behind those that were visited.
 template <typename Visit>
-void ForEachWrite(std::string_view serialized, Visit&& visit) {
+bool ForEachWrite(std::string_view serialized, Visit&& visit) {
   std::string_view rest = serialized.substr(kBatchHeadBytes);
   const auto take = [&rest] {
     size_t bytes = 0;
@@ -43,9 +43,12 @@ void ForEachWrite(std::string_view serialized, Visit&& visit) {
   while (!rest.empty()) {
     const auto kind = static_cast<WriteKind>(rest[0]);
     rest.remove_prefix(1);
+    const bool has_value = kind == WriteKind::kPut || kind == WriteKind::kMerge || kind == WriteKind::kDeleteRange;
+    if (!has_value && kind != WriteKind::kDelete) return false;
     const std::string_view key = take();
-    visit(kind, key, kind == WriteKind::kDelete ? std::string_view() : take());
+    visit(kind, key, has_value ? take() : std::string_view());
   }
+  return true;
 }
 
 class WriteBatch {
@@ -84,7 +87,7 @@ class WriteBatch {
   uint32_t count() const { return count_; }
   size_t bytes() const { return bytes_.size(); }
 
-  // Calls visit(kind, key, value) for the writes, in order; the value of a merge is its operand.
+  // As ForEachWrite().
   template <typename Visit>
   void ForEach(Visit&& visit) const {
     ForEachWrite(bytes_, visit);

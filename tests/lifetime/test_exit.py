@@ -121,17 +121,16 @@ def test_leaving_by_a_signal(run_python, in_memory, number):
 def test_an_interrupt_in_the_middle_of_a_long_write(in_memory, on_backend):
     """The signal comes while the write is under way: the write ends, the program by the interrupt, and the data are whole."""
     program = """
-        import sys, numpy as np, sfkv
+        import itertools, sys, numpy as np, sfkv
         from tests import backends
         backends.use(sys.argv[2])
         keyed = sfkv.open(sys.argv[1], key=int, slot=sfkv.Slot("16MB"))
         state = keyed.value_state("v", int)
         keys = np.arange(300_000)
-        turn = 0
-        print("ready", flush=True)
-        while True:
-            turn += 1
+        for turn in itertools.count(1):
             state.put_many(keys, np.full(len(keys), turn), offset=turn)
+            if turn == 1:  # by now pyarrow has imported pandas, in which an interrupt is lost at times
+                print("ready", flush=True)
     """
     for _ in range(3):
         worker = subprocess.Popen(
