@@ -161,10 +161,7 @@ class RowCacheBy {
     if (account->cost >= (account->rests ? kRestPeriods : 1) * Period() && account->reads >= kLeastReads) Settle(account);
     account->cost += keys;
     ++account->reads;
-    if (!account->rests && ring_.ring_bytes() == 0 && !ring_.Allocate(first_ring_bytes_, source_)) {
-      account->rests = true;
-      first_ring_bytes_ = kLeastRingBytes;
-    }
+    if (!account->rests && ring_.ring_bytes() == 0) account->rests = !Begin();
     return !account->rests;
   }
 
@@ -245,6 +242,7 @@ class RowCacheBy {
   static constexpr uint32_t kOnlySeen = 0;
   static constexpr size_t kChunk = 32;
   static constexpr size_t kLeastRingBytes = size_t{256} << 10;
+  static constexpr size_t kFirstRingBytes = size_t{1} << 20;
   static constexpr size_t kMostRingBytes = size_t{64} << 20;
   static constexpr uint64_t kRestPeriods = 16;  // of keys that are read before a table is tried again
   static constexpr uint64_t kLeastReads = 4;    // in a period: a row is found at its third
@@ -418,9 +416,16 @@ class RowCacheBy {
     if (!account->rests) {
       if (made_room_) Grow();
     } else if (std::all_of(accounts_.begin(), accounts_.end(), [](const Account& one) { return one.rests || one.reads == 0; })) {
-      first_ring_bytes_ = std::min(kMostRingBytes, 2 * ring_.ring_bytes());
+      first_ring_bytes_ = ring_.ring_bytes() < first_ring_bytes_ ? kFirstRingBytes : std::min(kMostRingBytes, 2 * ring_.ring_bytes());
       Release();
     }
+  }
+  // Takes memory, as much as there is to spare. False if that is too little.
+  bool Begin() {
+    for (size_t bytes = first_ring_bytes_; bytes >= kLeastRingBytes; bytes /= 2) {
+      if (ring_.Allocate(bytes, source_)) return true;
+    }
+    return false;
   }
   // Begins anew in twice the space, if there is memory for it: moving the rows would take as long as reading them again.
   void Grow() {
@@ -443,7 +448,7 @@ class RowCacheBy {
   std::array<Account, 256> accounts_;  // by table
   size_t rows_ = 0;
   uint64_t found_ = 0;
-  size_t first_ring_bytes_ = kLeastRingBytes;  // of a cache that begins
+  size_t first_ring_bytes_ = kFirstRingBytes;  // of a cache that begins
   size_t turn_ = 0;         // which of the keys that were read once makes room
   bool made_room_ = false;  // rows have made room for others since the cache grew
 };

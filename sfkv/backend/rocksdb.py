@@ -27,7 +27,7 @@ class EmbeddedRocksDBStateBackend:
     Args:
         write_batch_bytes: where the writes of one call are split; bytes or "2MB".
         read_chunk_keys: how many keys of a batch the engine reads at a time; the blocks it needs for them stay pinned.
-        row_cache: whether rows that are read again and again are kept as such, in up to an eighth of the slot's block cache.
+        row_cache: whether rows that are read again and again are kept as such, in up to an eighth of the slot's cache.
 
     Raises:
         ConfigError: naming the option.

@@ -53,7 +53,7 @@ class Slot:
 
     @property
     def row_cache_bytes(self) -> int:
-        """What row caches have taken of the block cache's memory now; an eighth of it at the most."""
+        """What row caches have taken of the block cache now; at the most an eighth of what it has beside write buffers."""
         return self._native.row_cache_bytes
 
     @property

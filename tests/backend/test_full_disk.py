@@ -65,6 +65,42 @@ def test_writes_on_a_full_disk_fail_typed_and_go_on_with_space(disk):
         assert state.get(1) == b"new"
 
 
+@pytest.mark.only("rocksdb", reason="writes to memory need no disk")
+def test_rows_that_are_kept_are_those_of_the_store_though_writes_fail(disk):
+    """Whatever becomes of a write, single calls, batches and scans say the same."""
+    with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("8MB")) as keyed:
+        state = keyed.value_state("v", bytes)
+        keys = range(500)
+        state.put_many(keys, [b"kept"] * 500)
+        keyed._store.flush()
+        fill(disk, left=500_000)
+        failed = 0
+        for turn in range(200):
+            for _ in range(3):
+                read = dict(zip(keys, state.get_many(keys).to_pylist(), strict=True))
+            try:
+                if turn % 4 == 0:
+                    state.put(turn, os.urandom(1000))
+                elif turn % 4 == 1:
+                    state.put_many(keys, [os.urandom(400)] * 500)
+                elif turn % 4 == 2:
+                    state.clear_many(range(turn, turn + 10))
+                else:
+                    with keyed.batch():
+                        state.put_many(keys, [os.urandom(400)] * 500)
+                        state.clear(turn)
+            except sfkv.DiskFullError:
+                failed += 1
+            rows = state.scan().to_arrow().to_pydict()
+            stored = dict(zip(rows["key"], rows["value"], strict=True))
+            read = dict(zip(keys, state.get_many(keys).to_pylist(), strict=True))
+            assert {key: value for key, value in read.items() if value is not None} == stored
+            assert [state.get(key) for key in range(0, 500, 50)] == [stored.get(key) for key in range(0, 500, 50)]
+        assert failed > 20
+        assert keyed._store.row_cache["found"] > 1000
+        (disk / "ballast").unlink()
+
+
 def test_a_snapshot_on_a_full_disk_leaves_nothing(disk, tmp_path):
     with sfkv.open(disk / "s", key=int) as keyed:
         state = keyed.value_state("v", bytes)
