@@ -220,6 +220,13 @@ cdef class RocksDBStore(Store):
         cdef const CRowCache* cache = &deref(deref(self.c_store).table()).row_cache()
         return {"rows": cache.rows(), "bytes": cache.bytes(), "found": cache.found()}
 
+    @property
+    def held_rows(self):
+        """How many folds of single calls are held back: for tests."""
+        cdef CCall call
+        self.enter(&call, self.context, "look at")
+        return deref(deref(self.c_store).table()).held_rows()
+
     def flush(self):
         """Puts all writes into files."""
         cdef CCall call

@@ -45,6 +45,7 @@ cdef extern from "sfkv/forward.h" namespace "sfkv" nogil:
 
     cdef cppclass CTable "sfkv::Table":
         const CRowCache& row_cache()
+        size_t held_rows()
         CStatus Flush() except +
         CStatus Compact() except +
 

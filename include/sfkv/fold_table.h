@@ -29,6 +29,9 @@ inline Status FoldOperand(Table* table, FoldGuard* guard, std::string_view key, 
     if (!may_wait) return Status(Code::kIncomplete, "the row may have to be read");
     SFKV_RETURN_IF_ERROR(CheckAppend(*table, guard->sizes(), key, operand.size(), -1));
   }
+  bool is_held = false;
+  SFKV_RETURN_IF_ERROR(table->Hold(key, operand, may_wait, &is_held));
+  if (is_held) return Status::OK();
   if (!guard->MustSettle(key)) return table->Merge(key, operand, may_wait);
   std::string row;
   SFKV_RETURN_IF_ERROR(FoldIntoStored(*table, key, operand, may_wait, &row));

@@ -53,6 +53,15 @@ inline Status FromRocksDB(const rocksdb::Status& status) {
   return status.ok() ? Status::OK() : Status(CodeOf(status), status.ToString());
 }
 
+// An error of FromRocksDB() on its way back to it, for what hands on statuses of the engine only.
+inline rocksdb::Status ToRocksDB(const Status& status) {
+  const std::string prefix = "IO error: ";
+  const std::string text = status.message().compare(0, prefix.size(), prefix) == 0 ? status.message().substr(prefix.size()) : status.message();
+  const rocksdb::Status error = rocksdb::Status::IOError(text);
+  if (status.code() == Code::kDiskFull) return rocksdb::Status::NoSpace(text);
+  return status.code() == Code::kFailedStore ? rocksdb::Status(error, rocksdb::Status::Severity::kFatalError) : error;
+}
+
 struct EngineInfo {
   std::string version = rocksdb::GetRocksVersionAsString();
   std::string crc32c;

@@ -3,17 +3,18 @@
 // A batch is read by MultiGet, sorted and without duplicates, in chunks, and every value is decoded from its pinned slice;
 // a chunk's pins are freed before the next is read. Rows that are read again and again are kept in front of it (row_cache.h).
 // Writes are encoded into WriteBatches and split at write_batch_bytes. Owns those rows, and the batch over several states that may
-// be open. One thread at a time (lifetime.h); the GIL is not needed.
+// be open. What single calls add to folds is held back (held_folds.h) until anything else is written or its table is read.
+// One thread at a time (lifetime.h); the GIL is not needed.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "sfkv/flush_watch.h"
 #include "sfkv/fold.h"
+#include "sfkv/fold_guard.h"
+#include "sfkv/held_folds.h"
 #include "sfkv/key_batch.h"
-#include "sfkv/options.h"
 #include "sfkv/pending.h"
 #include "sfkv/row_block.h"
 #include "sfkv/row_cache.h"
@@ -21,6 +22,7 @@
 #include "sfkv/step_reader.h"
 #include "sfkv/value_codec.h"
 #include "sfkv/write_batch.h"
+#include "sfkv/writer.h"
 
 namespace sfkv {
 
@@ -30,24 +32,18 @@ class Table {
   // "flushes" is among the database's listeners; the slot outlives it.
   Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes, Slot* slot)
       : db_(db),
-        flushes_(std::move(flushes)),
+        writer_(std::make_unique<Writer>(db, std::move(flushes))),
         cache_(std::make_unique<RowCache>(options.row_cache ? slot : nullptr)),
         chunk_keys_(std::max<size_t>(1, options.read_chunk_keys)),
         write_batch_bytes_(options.write_batch_bytes) {
-    const rocksdb::Options engine = db->GetOptions();
-    write_buffers_ = engine.write_buffer_manager;
-    all_files_open_ = engine.max_open_files == -1;
-    const size_t block = engine.arena_block_size;
-    memtable_bytes_ = engine.write_buffer_size - std::min(engine.write_buffer_size, block + block / 2);
+    all_files_open_ = db->GetOptions().max_open_files == -1;
     cached_only_.read_tier = rocksdb::kBlockCacheTier;
-    write_ = MakeWriteOptions();
-    write_at_once_ = write_;
-    write_at_once_.no_slowdown = true;
   }
 
   // --- Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete.
 
   Status Get(std::string_view key, bool may_wait, rocksdb::PinnableSlice* value, bool* found) const {
+    SFKV_RETURN_IF_ERROR(WriteHeldOf(key, may_wait));
     const bool looks = LooksInCache(key, 1);
     uint64_t hash = 0;
     const std::string_view row = looks ? cache_->Find(key, &hash) : std::string_view();
@@ -67,29 +63,34 @@ class Table {
 
   Status Put(std::string_view key, std::string_view value, bool may_wait) {
     if (pending_ != nullptr) return pending_->Put(key, value);
-    const size_t bytes = key.size() + value.size();
-    if (!may_wait && !HasRoom(bytes)) return MustWait();
-    const Status status = may_wait ? Resuming(bytes, [&] { return db_->Put(write_, AsSlice(key), AsSlice(value)); })
-                                   : AtOnce(db_->Put(write_at_once_, AsSlice(key), AsSlice(value)));
+    SFKV_RETURN_IF_ERROR(WriteHeld(may_wait));
+    const Status status = writer_->Put(key, value, may_wait);
     status.ok() ? cache_->Put(key, value) : cache_->Erase(key);
     return status;
   }
 
   Status Merge(std::string_view key, std::string_view operand, bool may_wait) {
     if (pending_ != nullptr) return pending_->Merge(key, operand);
-    const size_t bytes = key.size() + operand.size();
-    if (!may_wait && !HasRoom(bytes)) return MustWait();
+    SFKV_RETURN_IF_ERROR(WriteHeld(may_wait));
     cache_->Erase(key);
-    if (!may_wait) return AtOnce(db_->Merge(write_at_once_, AsSlice(key), AsSlice(operand)));
-    return Resuming(bytes, [&] { return db_->Merge(write_, AsSlice(key), AsSlice(operand)); });
+    return writer_->Merge(key, operand, may_wait);
+  }
+
+  // Folds an operand into a key's row, a little later, if such operands can be held; else "*is_held" is false.
+  Status Hold(std::string_view key, std::string_view operand, bool may_wait, bool* is_held) {
+    *is_held = pending_ == nullptr && held_->Takes(operand);
+    if (!*is_held) return Status::OK();
+    if (!held_->is_full() && held_->Add(key, operand)) return Status::OK();
+    SFKV_RETURN_IF_ERROR(WriteHeld(may_wait));
+    held_->Add(key, operand);
+    return Status::OK();
   }
 
   Status Delete(std::string_view key, bool may_wait) {
     if (pending_ != nullptr) return pending_->Delete(key);
-    if (!may_wait && !HasRoom(key.size())) return MustWait();
+    SFKV_RETURN_IF_ERROR(WriteHeld(may_wait));
     cache_->Erase(key);
-    if (!may_wait) return AtOnce(db_->Delete(write_at_once_, AsSlice(key)));
-    return Resuming(key.size(), [&] { return db_->Delete(write_, AsSlice(key)); });
+    return writer_->Delete(key, may_wait);
   }
 
   // --- Batches.
@@ -99,6 +100,7 @@ class Table {
   template <typename OnChunk>
   Status ReadChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
     if (keys.size() == 0) return Status::OK();
+    SFKV_RETURN_IF_ERROR(WriteHeldOf(keys.Key(0), /*may_wait=*/true));
     std::unique_ptr<StepReader> steps;
     if (MayBeDense(keys)) steps = std::make_unique<StepReader>(NewIterator(read_));
     bool looks = steps == nullptr && LooksInCache(keys.Key(0), keys.distinct_count());
@@ -224,6 +226,7 @@ class Table {
 
   // The same past an open batch, which may be dropped: for what must be there whether it is or not.
   Status WriteThrough(WriteBatch* batch) {
+    SFKV_RETURN_IF_ERROR(WriteHeld(/*may_wait=*/true));
     rocksdb::WriteBatch taken(batch->Take());
     return WriteNow(&taken);
   }
@@ -234,6 +237,7 @@ class Table {
 
   Status BeginBatch() {
     if (InBatch()) return Status(Code::kUsage, "a batch is open already: end it first");
+    SFKV_RETURN_IF_ERROR(WriteHeld(/*may_wait=*/true));
     pending_ = std::make_unique<PendingBatch>();
     return Status::OK();
   }
@@ -256,10 +260,11 @@ class Table {
   // Puts all memtables into files, which makes them durable.
   Status Flush() {
     SFKV_RETURN_IF_ERROR(RefuseInBatch("writing to disk"));
+    SFKV_RETURN_IF_ERROR(WriteHeld(/*may_wait=*/true));
     rocksdb::FlushOptions options;
     options.wait = true;
     options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
-    SFKV_RETURN_IF_ERROR(Resume());
+    SFKV_RETURN_IF_ERROR(writer_->Resume());
     return FromRocksDB(db_->Flush(options));
   }
 
@@ -274,6 +279,8 @@ class Table {
   // A new iterator over all tables. The options must live as long as it does.
   std::unique_ptr<rocksdb::Iterator> NewIterator(const rocksdb::ReadOptions& options) const {
     if (pending_ != nullptr) return pending_->NewIterator(db_, options);
+    const Status written = WriteHeld(/*may_wait=*/true);
+    if (!written.ok()) return std::unique_ptr<rocksdb::Iterator>(rocksdb::NewErrorIterator(ToRocksDB(written)));
     return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
   }
 
@@ -286,6 +293,7 @@ class Table {
 
   size_t write_batch_bytes() const { return write_batch_bytes_; }
   const RowCache& row_cache() const { return *cache_; }
+  size_t held_rows() const { return held_->size(); }
 
  private:
   // What a chunk of a batch is read with. Of several keys, those that were found in the cache are not asked for.
@@ -344,8 +352,43 @@ class Table {
     return pending_ == nullptr && cache_->IsWorthIt(static_cast<uint8_t>(key[kKeyHeaderBytes - 1]), keys);
   }
 
-  Status WriteNow(rocksdb::WriteBatch* batch) {
-    const Status status = Resuming(batch->GetDataSize(), [&] { return db_->Write(write_, batch); });
+  // Writes what is held, each row that has many operands by now as one. With may_wait false it answers kIncomplete if there is any.
+  Status WriteHeld(bool may_wait) const {
+    if (held_->is_empty()) return Status::OK();
+    if (!may_wait) return MustWait();
+    WriteBatch batch(2 * held_->bytes());
+    Status status;
+    held_->VisitInOrder([&](std::string_view key, std::string_view operand) {
+      if (status.ok()) status = WriteFold(key, operand, &batch);
+    });
+    SFKV_RETURN_IF_ERROR(status);
+    rocksdb::WriteBatch taken(batch.Take());
+    SFKV_RETURN_IF_ERROR(WriteNow(&taken));
+    held_->Clear();
+    return Status::OK();
+  }
+  // The same if rows of the table of "key" are held.
+  Status WriteHeldOf(std::string_view key, bool may_wait) const {
+    return held_->Has(static_cast<uint8_t>(key[kKeyHeaderBytes - 1])) ? WriteHeld(may_wait) : Status::OK();
+  }
+  Status WriteFold(std::string_view key, std::string_view operand, WriteBatch* batch) const {
+    rocksdb::PinnableSlice stored;
+    if (held_guard_->MustSettle(key)) {
+      const rocksdb::Status status = db_->Get(read_, db_->DefaultColumnFamily(), AsSlice(key), &stored);
+      if (!status.ok() && !status.IsNotFound()) return FromRocksDB(status);
+      if (status.ok()) {
+        std::string row;
+        MergeRows({AsView(stored), operand}, &row);
+        batch->Put(key, row);
+        return Status::OK();
+      }
+    }
+    std::memcpy(batch->BeginMerge(key, operand.size()), operand.data(), operand.size());
+    return Status::OK();
+  }
+
+  Status WriteNow(rocksdb::WriteBatch* batch) const {
+    const Status status = writer_->Write(batch);
     status.ok() ? cache_->Write(batch->Data()) : cache_->Clear();
     return status;
   }
@@ -374,63 +417,14 @@ class Table {
     }
   }
 
-  // Whether a write of so many bytes cannot fill a memtable while another one is being flushed.
-  bool HasRoom(size_t bytes) {
-    if (!flushes_->busy()) {
-      room_bytes_ = 0;
-      return true;
-    }
-    if (flushes_->failing()) return false;
-    const size_t most = 3 * bytes + 256;  // in a memtable, whose rows have heads and links
-    if (room_bytes_ < most) room_bytes_ = LookForRoom();
-    if (room_bytes_ < most) return false;
-    room_bytes_ -= most;
-    return true;
-  }
-  size_t LookForRoom() const {
-    uint64_t used = 0;
-    if (write_buffers_->ShouldFlush() || !db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &used)) return 0;
-    return memtable_bytes_ - std::min<size_t>(memtable_bytes_, used);
-  }
-
-  // Lets the engine go on after a failed flush; does nothing unless one has failed.
-  Status Resume() {
-    SFKV_RETURN_IF_ERROR(flushes_->Wait());
-    flushes_->BeginResume();
-    const rocksdb::Status resumed = db_->Resume();
-    flushes_->EndResume(resumed.ok());
-    // Of what the new flush met, the engine tells a severity that it did not let FlushWatch lower.
-    return FromRocksDB(resumed.IsIOError() ? rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError) : resumed);
-  }
-
-  // After a failed flush the engine refuses writes until it is told to go on: so a call that it refuses tells it, once.
-  template <typename Operation>
-  Status Resuming(size_t bytes, Operation&& operation) {
-    if (!HasRoom(bytes)) SFKV_RETURN_IF_ERROR(flushes_->Wait());
-    const Status status = FromRocksDB(operation());
-    const bool may_have_passed = status.code() == Code::kDiskFull || status.code() == Code::kStorage || status.code() == Code::kMissing;
-    if (!may_have_passed) return status;
-    const Status resumed = Resume();
-    if (resumed.ok()) return FromRocksDB(operation());
-    return resumed.code() == Code::kFailedStore ? resumed : status;
-  }
-
-  // What fails is tried again by a call that may wait.
-  static Status AtOnce(const rocksdb::Status& status) {
-    return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
-  }
-
-  static Status MustWait() { return Status(Code::kIncomplete, "this may have to wait"); }
-
   static constexpr size_t kLeastDense = 1024;  // keys of a batch for which a look at the store does not count
   static constexpr size_t kDenseRows = 8;      // in the store, of all tables, for each key that is asked for
 
   rocksdb::DB* db_ = nullptr;
-  std::shared_ptr<FlushWatch> flushes_;
-  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
-  size_t memtable_bytes_ = 0;  // that may be used before the engine thinks of a flush
-  size_t room_bytes_ = 0;      // what is left of them, while a flush is under way
+  std::unique_ptr<Writer> writer_;
   std::unique_ptr<RowCache> cache_;
+  std::unique_ptr<HeldFolds> held_ = std::make_unique<HeldFolds>();
+  std::unique_ptr<FoldGuard> held_guard_ = std::make_unique<FoldGuard>();
   std::unique_ptr<PendingBatch> pending_;
   bool all_files_open_ = true;  // else a read without I/O gives an empty row for one in a file that is not open
   size_t range_deletes_ = 0;  // since the last flush that was asked for
@@ -438,8 +432,6 @@ class Table {
   size_t write_batch_bytes_ = 0;
   rocksdb::ReadOptions read_;
   rocksdb::ReadOptions cached_only_;
-  rocksdb::WriteOptions write_;
-  rocksdb::WriteOptions write_at_once_;
 };
 
 }  // namespace sfkv

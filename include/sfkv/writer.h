@@ -1,0 +1,101 @@
+// How single writes and batches go to the engine: when they may, when they must wait for a flush, and how they go on after one that failed
+// (flush_watch.h). With may_wait false nothing blocks: what would have to wait answers kIncomplete.
+// One thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "sfkv/flush_watch.h"
+#include "sfkv/options.h"
+
+namespace sfkv {
+
+inline Status MustWait() { return Status(Code::kIncomplete, "this may have to wait"); }
+
+class Writer {
+ public:
+  Writer() = default;
+  // "flushes" is among the database's listeners.
+  Writer(rocksdb::DB* db, std::shared_ptr<FlushWatch> flushes) : db_(db), flushes_(std::move(flushes)), write_(MakeWriteOptions()) {
+    const rocksdb::Options engine = db->GetOptions();
+    write_buffers_ = engine.write_buffer_manager;
+    const size_t block = engine.arena_block_size;
+    memtable_bytes_ = engine.write_buffer_size - std::min(engine.write_buffer_size, block + block / 2);
+    write_at_once_ = write_;
+    write_at_once_.no_slowdown = true;
+  }
+
+  Status Put(std::string_view key, std::string_view value, bool may_wait) {
+    const auto put = [&](const rocksdb::WriteOptions& options) { return db_->Put(options, AsSlice(key), AsSlice(value)); };
+    return Write(key.size() + value.size(), may_wait, put);
+  }
+  Status Merge(std::string_view key, std::string_view operand, bool may_wait) {
+    const auto merge = [&](const rocksdb::WriteOptions& options) { return db_->Merge(options, AsSlice(key), AsSlice(operand)); };
+    return Write(key.size() + operand.size(), may_wait, merge);
+  }
+  Status Delete(std::string_view key, bool may_wait) {
+    return Write(key.size(), may_wait, [&](const rocksdb::WriteOptions& options) { return db_->Delete(options, AsSlice(key)); });
+  }
+  Status Write(rocksdb::WriteBatch* batch) {
+    return Write(batch->GetDataSize(), /*may_wait=*/true, [&](const rocksdb::WriteOptions& options) { return db_->Write(options, batch); });
+  }
+
+  // Lets the engine go on after a failed flush; does nothing unless one has failed.
+  Status Resume() {
+    SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    flushes_->BeginResume();
+    const rocksdb::Status resumed = db_->Resume();
+    flushes_->EndResume(resumed.ok());
+    // Of what the new flush met, the engine tells a severity that it did not let FlushWatch lower.
+    return FromRocksDB(resumed.IsIOError() ? rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError) : resumed);
+  }
+
+ private:
+  // Whether a write of so many bytes cannot fill a memtable while another one is being flushed.
+  bool HasRoom(size_t bytes) {
+    if (!flushes_->busy()) {
+      room_bytes_ = 0;
+      return true;
+    }
+    if (flushes_->failing()) return false;
+    const size_t most = 3 * bytes + 256;  // in a memtable, whose rows have heads and links
+    if (room_bytes_ < most) room_bytes_ = LookForRoom();
+    if (room_bytes_ < most) return false;
+    room_bytes_ -= most;
+    return true;
+  }
+  size_t LookForRoom() const {
+    uint64_t used = 0;
+    if (write_buffers_->ShouldFlush() || !db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeActiveMemTable, &used)) return 0;
+    return memtable_bytes_ - std::min<size_t>(memtable_bytes_, used);
+  }
+
+  // Runs a write of so many bytes. After a failed flush the engine refuses writes until it is told to go on: so a call that may wait and
+  // is refused tells it, once; what fails otherwise is tried again by such a call.
+  template <typename Operation>
+  Status Write(size_t bytes, bool may_wait, Operation&& operation) {
+    if (!may_wait) {
+      if (!HasRoom(bytes)) return MustWait();
+      const rocksdb::Status status = operation(write_at_once_);
+      return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
+    }
+    if (!HasRoom(bytes)) SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    const Status status = FromRocksDB(operation(write_));
+    const bool may_have_passed = status.code() == Code::kDiskFull || status.code() == Code::kStorage || status.code() == Code::kMissing;
+    if (!may_have_passed) return status;
+    const Status resumed = Resume();
+    if (resumed.ok()) return FromRocksDB(operation(write_));
+    return resumed.code() == Code::kFailedStore ? resumed : status;
+  }
+
+  rocksdb::DB* db_ = nullptr;
+  std::shared_ptr<FlushWatch> flushes_;
+  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
+  size_t memtable_bytes_ = 0;  // that may be used before the engine thinks of a flush
+  size_t room_bytes_ = 0;      // what is left of them, while a flush is under way
+  rocksdb::WriteOptions write_;
+  rocksdb::WriteOptions write_at_once_;
+};
+
+}  // namespace sfkv
