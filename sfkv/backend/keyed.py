@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -27,7 +28,7 @@ from sfkv.backend.registry import Registry
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
-from sfkv.checkpoint.metadata import decode_offset, describe_metadata
+from sfkv.checkpoint.metadata import decode_offset, describe_metadata, parse_metadata
 from sfkv.state.aggregating import AggregatingState
 from sfkv.state.folding import Folding, aggregating, reducing
 from sfkv.state.list import ListState
@@ -317,9 +318,9 @@ class KeyedStateBackend:
         """Takes a snapshot of all states as they are now.
 
         Args:
-            id: its number, from 0; unique in the storage.
+            id: its number, from 0; unique in the storage, among all backends that use it.
             storage: a folder, made if it is missing. On the same file system as the backend, table files are hard-linked.
-            metadata: stored with it, such as source offsets: anything that msgpack holds.
+            metadata: stored with it, as it is now, such as source offsets: anything that msgpack holds.
 
         Returns:
             A future of the complete Snapshot. When the call returns, the rows are fixed and work may go on; the future is
@@ -334,11 +335,29 @@ class KeyedStateBackend:
             before the snapshot is done copies the pages that it touches. The rest happens in a thread.
         """
         local.check_id(id)
-        describe_metadata(metadata)
+        described = describe_metadata(metadata)
         _batch.refuse(self._store, "snapshot")
         started = time.monotonic()
         folder = local.prepare_folder(storage, id)
-        begun = Snapshot(
+        try:
+            begun = self._describe(id, folder, parse_metadata(described, str(folder)))
+            bring_files = self._engine.begin_snapshot(folder)
+            begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
+            if self._uploads is None:
+                self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
+            future = self._uploads.submit(local.complete, begun, bring_files, started)
+        except BaseException as error:
+            local.abandon(folder)
+            if not isinstance(error, Error) or error.code in ("busy", "closed", "forked"):
+                raise
+            raise local.failed(id, folder, error) from error
+        future.add_done_callback(lambda done: local.abandon(folder) if done.cancelled() else None)
+        self._pending = [pending for pending in self._pending if not pending.done()] + [future]
+        return future
+
+    def _describe(self, id: int, folder: Path, metadata: Any) -> Snapshot:
+        """A snapshot of the states as they are, without its files."""
+        return Snapshot(
             id=id,
             path=folder,
             files=(),
@@ -350,19 +369,6 @@ class KeyedStateBackend:
             created_ms=time.time_ns() // 1_000_000,
             layout=self._engine.layout,
         )
-        try:
-            bring_files = self._engine.begin_snapshot(folder)
-        except Error as error:
-            local.discard(folder)
-            if error.code in ("busy", "closed", "forked"):
-                raise
-            raise local.failed(id, folder, error) from error
-        begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
-        if self._uploads is None:
-            self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
-        future = self._uploads.submit(local.complete, begun, bring_files, started)
-        self._pending = [pending for pending in self._pending if not pending.done()] + [future]
-        return future
 
     def compact(self) -> None:
         """Rewrites all files, so that each key has one row and nothing is left of cleared ones. Reads are fastest then.

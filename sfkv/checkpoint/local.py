@@ -52,17 +52,55 @@ def check_id(id: int) -> int:
     return id
 
 
+# The folders of the snapshots that this process is taking: until its manifest is there, one looks like what a crash has left.
+# No lock, which a fork might find taken: setdefault() is one step.
+_begun: dict[str, object] = {}
+os.register_at_fork(after_in_child=_begun.clear)
+
+
 def prepare_folder(storage: str | os.PathLike[str], id: int) -> Path:
-    """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed."""
+    """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed.
+
+    The folder is the caller's, until ``complete`` or ``abandon`` ends the snapshot.
+
+    Raises:
+        CheckpointError: it is there, or another is being taken there; or the folder cannot be made.
+    """
     folder = Path(storage).absolute() / f"chk-{id}"
-    if os.path.exists(folder / MANIFEST_NAME):
-        raise CheckpointError(f"snapshot {id} is there already: take one with another id", path=str(folder), code="exists")
+    mine = object()
+    if _begun.setdefault(_place(folder), mine) is not mine:
+        raise _is_there(id, folder)
     try:
+        if os.path.exists(folder / MANIFEST_NAME):
+            raise _is_there(id, folder)
         _core.make_directories(folder.parent)
-    except (OSError, Error) as error:
+        discard(folder)
+    except BaseException as error:
+        _give_back(folder)
+        if isinstance(error, CheckpointError) or not isinstance(error, (OSError, Error)):
+            raise
         raise CheckpointError(f"snapshot {id} cannot be stored in {storage}: {error}", path=str(folder)) from error
-    discard(folder)
     return folder
+
+
+def _is_there(id: int, folder: Path) -> CheckpointError:
+    text = f"snapshot {id} is there already, or being taken: take one with another id"
+    return CheckpointError(text, path=str(folder), code="exists")
+
+
+def abandon(folder: Path) -> None:
+    """Ends a snapshot that is not to be."""
+    discard(folder)
+    _give_back(folder)
+
+
+def _place(folder: Path) -> str:
+    """The one name of a folder, however it was spelled."""
+    return os.path.join(os.path.realpath(folder.parent), folder.name)
+
+
+def _give_back(folder: Path) -> None:
+    _begun.pop(_place(folder), None)
 
 
 def discard(folder: Path) -> None:
@@ -96,6 +134,8 @@ def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, 
     except (OSError, Error) as error:
         discard(snapshot.path)
         raise failed(snapshot.id, snapshot.path, error) from error
+    finally:
+        _give_back(snapshot.path)
     return dataclasses.replace(whole, total_ms=(time.monotonic() - started) * 1000)
 
 
