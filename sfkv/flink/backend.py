@@ -149,6 +149,6 @@ def _path_of(uri: str) -> Path:
         raise ConfigError(f"{uri!r} names no folder of this machine: use file:///path")
     if "#" in path or "?" in path:
         raise ConfigError(
-            f"{uri!r} has a fragment or query, which a folder has not: in its name, write %23 for # and %3F for ?"
+            f"{uri!r} has a fragment or query, which a folder has not: write %23 for #, and %3F for ?"
         )
     return Path(unquote(path))

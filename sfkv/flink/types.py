@@ -353,6 +353,20 @@ def decoder_of(type_info: Any) -> Convert | None:
     return type_info.decoder() if isinstance(type_info, TypeInformation) else None
 
 
+def naming(encode: Convert | None, state: str) -> Convert | None:
+    """``encode``, whose errors name the state."""
+    if encode is None:
+        return None
+
+    def encoded(value: Any) -> Any:
+        try:
+            return encode(value)
+        except SchemaError as error:
+            raise SchemaError(f"{error} [state {state!r}]", state=state) from error
+
+    return encoded
+
+
 def key_encoder_of(type_info: Any) -> Convert | None:
     """The same as ``encoder_of`` for the user keys of a map state."""
     return type_info.key_encoder() if isinstance(type_info, RowTypeInfo) else encoder_of(type_info)

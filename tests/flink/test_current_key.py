@@ -6,6 +6,7 @@ import sfkv
 from sfkv.flink import (
     ListStateDescriptor,
     MapStateDescriptor,
+    ReducingStateDescriptor,
     Row,
     RuntimeContext,
     Types,
@@ -363,9 +364,29 @@ def test_what_is_no_row_is_no_row_key(context, key, call):
     info = Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.STRING()])
     state = context.get_map_state(MapStateDescriptor("m", info, Types.LONG()))
     context.set_current_key("x")
-    with pytest.raises(sfkv.SchemaError):
+    with pytest.raises(sfkv.SchemaError) as raised:
         call(state, key)
+    assert raised.value.state == "m"
     assert state.is_empty()
+
+
+def test_what_does_not_fit_names_the_state(context):
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    context.set_current_key("x")
+    listed = context.get_list_state(ListStateDescriptor("l", pair))
+    mapped = context.get_map_state(MapStateDescriptor("m", Types.LONG(), pair))
+    reducing = context.get_reducing_state(ReducingStateDescriptor("r", max, pair))
+    for call, name in [
+        (lambda: listed.add(1), "l"),
+        (lambda: listed.add_all([(1, 2), 1]), "l"),
+        (lambda: listed.update([1]), "l"),
+        (lambda: mapped.put(1, 1), "m"),
+        (lambda: mapped.put_all({1: 1}), "m"),
+        (lambda: reducing.add(1), "r"),
+    ]:
+        with pytest.raises(sfkv.SchemaError, match=f"a tuple of 2 fields is expected, .*state '{name}'") as raised:
+            call()
+        assert raised.value.state == name
 
 
 def test_big_integers_in_tuples_are_user_keys(context):
