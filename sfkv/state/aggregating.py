@@ -12,11 +12,14 @@ from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.folding import Folding
 from sfkv.state.scan import Layout, Scan
 
+_ABSENT = object()
+
 
 class AggregatingState:
     """A result for each key, of all that was added to it. Made by ``keyed.aggregating_state(name, type, aggregate)``.
 
-    Absent is None until something is added; None itself cannot be. Batches answer by position and may repeat keys: all that is
+    Absent is None until something is added; None itself cannot be. What an object's ``result`` makes may be None: ``get``, batches
+    and scans give it as that, and ``in`` tells it from absent. Batches answer by position and may repeat keys: all that is
     added to one counts, in order. Bad input, and an object that raises, leave the state as it was for the whole call.
 
     Cost:
@@ -77,10 +80,10 @@ class AggregatingState:
 
     def __getitem__(self, key: Any) -> Any:
         """The result for a key; KeyError where nothing was added."""
-        value = self._rows.get(key)
-        if value is None:
+        result = self._rows.get(key, _ABSENT)
+        if result is _ABSENT:
             raise KeyError(key)
-        return value
+        return result
 
     # --- Batches.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -87,6 +88,8 @@ class Folding:
         if self.stored is not _ROWS:
             return Layout(key, self.stored.scan_arrow(of_lists=self.aggregate == "collect"))
         given = pa.struct([pa.field("value", self.arrow)]) if self.result is None else self.result.record_arrow
+        if self.functions is not None:  # which may make None
+            given = pa.struct([field.with_nullable(True) for field in given])
         return Layout(key, given, stored=_ROWS.record_arrow)
 
     def conversion(self, opened: Any) -> Callable[[pa.StructArray], pa.StructArray] | None:
@@ -151,6 +154,8 @@ def aggregating(type: Any, aggregate: Any, accumulator: Any, result: Any) -> Fol
             raise ConfigError(f"accumulator= and result= are for objects: {aggregate!r} has its own", operation="register")
         made = aggregated(aggregate, value)
         return Folding(aggregate, value, value if aggregate in ("last", "collect") else _ROWS, made)
+    if inspect.isclass(aggregate):
+        raise ConfigError(f"aggregate is the class {aggregate.__name__}: pass an object of it", operation="register")
     missing = [method for method in _METHODS if not callable(getattr(aggregate, method, None))]
     if missing:
         raise ConfigError(
