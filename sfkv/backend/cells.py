@@ -8,11 +8,11 @@ from typing import Any
 
 from sfkv import _batch, _store
 from sfkv._errors import BusyError, ClosedError, ConfigError, CorruptionError, SchemaError
+from sfkv.backend.names import encode_name
 
 _RULES = ("max", "min", "sum", "union")
 _INT, _FLOAT, _BYTES = range(3)
 _TYPE_NAMES = ("int64", "float64", "bytes")
-_MAX_NAME_BYTES = 1000
 
 
 class Cells:
@@ -96,10 +96,7 @@ class Cells:
 
 
 def _row(name: str) -> bytes:
-    encoded = name.encode() if isinstance(name, str) else b""
-    if not 1 <= len(encoded) <= _MAX_NAME_BYTES:
-        raise ConfigError(f"a cell's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
-    return _store.CELL_ROWS + encoded
+    return _store.CELL_ROWS + encode_name(name, "cell")
 
 
 def _encode(name: str, value: Any) -> tuple[int, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
-_WRITE_BYTES = 256 << 20  # a call's writes are one
+_WRITE_BYTES = sys.maxsize  # a call's writes are one, so that a limit refuses all of them
 
 
 class HashMapStateBackend:

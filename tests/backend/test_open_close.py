@@ -160,7 +160,7 @@ def test_registering_again_gives_the_same_state_or_an_error_that_shows_both(keye
         assert again.states["v"] == "value<int64>"
 
 
-@pytest.mark.parametrize("name", ["", "x" * 1001, 7, None, b"v"])
+@pytest.mark.parametrize("name", ["", "x" * 1001, 7, None, b"v", "\ud800"])
 def test_bad_names_are_refused(keyed, name):
     with pytest.raises(sfkv.ConfigError, match="name"):
         keyed.value_state(name, int)
