@@ -38,6 +38,11 @@ class Payloads:
             SchemaError: a payload is not bytes.
             LimitError: they take more than 256 MiB.
         """
+        if not isinstance(payloads, Mapping):
+            raise SchemaError(f"a mapping of key groups to payloads is expected, and {payloads!r} is none")
+        absent = next((key_group for key_group, payload in payloads.items() if payload is None), None)
+        if absent is not None:
+            raise SchemaError(f"the payload of key group {absent} is None: leave it out, and it is removed")
         new = {self._row(key_group): self._check(payload) for key_group, payload in payloads.items()}
         size = sum(map(len, payloads.values()))
         if size > _MAX_BYTES:

@@ -148,7 +148,5 @@ def _path_of(uri: str) -> Path:
     if not path.startswith("/"):
         raise ConfigError(f"{uri!r} names no folder of this machine: use file:///path")
     if "#" in path or "?" in path:
-        raise ConfigError(
-            f"{uri!r} has a fragment or query, which a folder has not: write %23 for #, and %3F for ?"
-        )
+        raise ConfigError(f"{uri!r} has a fragment or query, which a folder has not: write %23 for #, and %3F for ?")
     return Path(unquote(path))
