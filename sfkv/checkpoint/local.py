@@ -150,15 +150,24 @@ def failed(id: int, folder: Path, cause: Exception) -> CheckpointError:
 
 def write_durably(path: Path, content: bytes) -> None:
     """Writes a file that is there as a whole or not at all, also after a crash."""
-    temporary = path.with_name(path.name + ".new")
-    try:
-        with temporary.open("wb") as file:
+
+    def write(new: Path) -> None:
+        with new.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.rename(path)
-    except OSError:
+
+    replace_durably(path, write)
+
+
+def replace_durably(path: Path, write: Callable[[Path], None]) -> None:
+    """Replaces a file at once: a crash leaves the old one or the new. ``write`` writes a file to the disk."""
+    new = path.with_name(path.name + ".new")
+    try:
+        write(new)
+        new.rename(path)
+    except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            new.unlink()
         raise
     _core.sync_directory(path.parent)

@@ -383,6 +383,32 @@ def test_a_target_that_is_not_empty_is_refused_and_untouched(snapshot, tmp_path)
         assert len(rows_of(restored)) == 2000
 
 
+def test_what_is_no_snapshot_is_refused_and_says_what_is(keyed, storage, tmp_path):
+    future = keyed.snapshot(1, storage)
+    future.result()
+    for wrong in (future, [future]):
+        with pytest.raises(sfkv.ConfigError, match=r"no snapshot: .*of a future, its result\(\)"):
+            new_backend().restore(tmp_path / "r", wrong)
+    for wrong in (None, 7, b"chk-1", [None], {1: 2}):
+        with pytest.raises(sfkv.ConfigError, match="no snapshot: pass its folder"):
+            new_backend().restore(tmp_path / "r", wrong)
+    for wrong in ([], sfkv.list_snapshots(storage) * 2):
+        with pytest.raises(sfkv.ConfigError, match="snapshots were given"):
+            new_backend().restore(tmp_path / "r", wrong)
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("path", [".", "../here", "below/.."])
+def test_a_restore_into_the_current_directory_leaves_the_process_there(snapshot, tmp_path, monkeypatch, path):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with new_backend().restore(path, snapshot) as restored:
+        assert (restored.path, rows_of(restored)) == (str(tmp_path / "here"), numbers(0, 2000))
+    assert os.getcwd() == str(tmp_path / "here")
+    with sfkv.open(".") as again:
+        assert rows_of(again) == numbers(0, 2000)
+
+
 @pytest.mark.only("rocksdb", reason="a restore into memory makes no directory beside the target")
 def test_a_restore_that_was_killed_half_way_is_begun_anew(snapshot, tmp_path):
     (tmp_path / "r.restoring").mkdir()
