@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from sfkv._rows import KeyRows
 from sfkv._store import Store
 from sfkv._types import ValueSchema
-
-# The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
-Files = list[tuple[str, int, str]]
-# What they are: a database's, or one file of rows.
-Layout = Literal["rocksdb", "rows"]
+from sfkv.checkpoint.manifest import Files, Layout
 
 
 class Engine(Protocol):

@@ -18,17 +18,18 @@ from typing import Any
 
 from sfkv import _batch, _store, _table
 from sfkv._errors import Error, UsageError
+from sfkv._offsets import decode_offset
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.batch import Batch
 from sfkv.backend.cells import Cells
 from sfkv.backend.engine import Engine
 from sfkv.backend.payloads import Payloads
-from sfkv.backend.registry import Registry
+from sfkv.backend.registry import KINDS, Registry
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
-from sfkv.checkpoint.metadata import decode_offset, describe_metadata, parse_metadata
+from sfkv.checkpoint.metadata import describe_metadata, parse_metadata
 from sfkv.state.aggregating import AggregatingState
 from sfkv.state.folding import Folding, aggregating, reducing
 from sfkv.state.list import ListState
@@ -36,9 +37,6 @@ from sfkv.state.map import MapState
 from sfkv.state.reducing import ReducingState
 from sfkv.state.table import Table
 from sfkv.state.value import ValueState
-
-# The kinds of tables by the kinds of states.
-KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.TABLE}
 
 
 class KeyedStateBackend:
@@ -57,7 +55,7 @@ class KeyedStateBackend:
         self._key = key
         self._restored_from = restored_from
         self._registry = Registry(engine.store, engine.forget)
-        self._uploads: ThreadPoolExecutor | None = None
+        self._finisher: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
 
@@ -218,7 +216,7 @@ class KeyedStateBackend:
         if known is not None and known._folding.is_like(folding):
             return known
         values = ValueRows(folding.stored, name)
-        native = _table.Table(self._store, table, KeyRows(self._key, name), values, name, self, folding.kind)
+        native = _table.Table(self._store, table, KeyRows(self._key, name), values, name, self, folding.table_kind)
         state = cls(name, native, self._key, folding)
         self._registry.add(name, native, state)
         return state
@@ -343,9 +341,9 @@ class KeyedStateBackend:
             begun = self._describe(id, folder, parse_metadata(described, str(folder)))
             bring_files = self._engine.begin_snapshot(folder)
             begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
-            if self._uploads is None:
-                self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
-            future = self._uploads.submit(local.complete, begun, bring_files, started)
+            if self._finisher is None:
+                self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
+            future = self._finisher.submit(local.complete, begun, bring_files, started)
         except BaseException as error:
             local.abandon(folder)
             if not isinstance(error, Error) or error.code in ("busy", "closed", "forked"):
@@ -410,9 +408,9 @@ class KeyedStateBackend:
         finally:
             if self._store.closed:
                 _open_backends.discard(self)
-                if self._uploads is not None:
-                    self._uploads.shutdown()
-                    self._uploads = None
+                if self._finisher is not None:
+                    self._finisher.shutdown()
+                    self._finisher = None
 
     def __enter__(self) -> KeyedStateBackend:
         return self

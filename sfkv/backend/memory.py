@@ -15,13 +15,12 @@ from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, S
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
-from sfkv.backend.keyed import KINDS, KeyedStateBackend
-from sfkv.backend.registry import read_tables
+from sfkv.backend.keyed import KeyedStateBackend
+from sfkv.backend.registry import KINDS, read_tables
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint.local import replace_durably
-from sfkv.checkpoint.manifest import Snapshot
+from sfkv.checkpoint.manifest import Files, Layout, Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, single_snapshot, verify
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes

@@ -16,6 +16,8 @@ from sfkv._folds import describe_aggregate
 from sfkv._types import ValueSchema, describe_text
 from sfkv.backend.names import encode_name
 
+# The kinds of tables by the kinds of states, but those that fold, which say theirs (state/folding.py).
+KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.TABLE}
 _MAX_TABLES = 256
 
 

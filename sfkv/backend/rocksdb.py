@@ -11,11 +11,10 @@ from sfkv import _core
 from sfkv._errors import ConfigError
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files, Layout
 from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.slot import Slot
-from sfkv.checkpoint.manifest import Snapshot
+from sfkv.checkpoint.manifest import Files, Layout, Snapshot
 from sfkv.checkpoint.restore import restore_files, restore_rows, single_snapshot
 from sfkv.config._sizes import parse_bytes
 

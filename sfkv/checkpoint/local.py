@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sfkv import __version__, _core
 from sfkv._errors import CheckpointError, ConfigError, Error, of_system
-from sfkv.checkpoint.manifest import MANIFEST_NAME, Snapshot, SnapshotFile, encode_manifest, read_manifest
+from sfkv.checkpoint.manifest import MANIFEST_NAME, Files, Snapshot, SnapshotFile, encode_manifest, read_manifest
 
 
 def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
@@ -111,7 +111,7 @@ def discard(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)  # what stays is passed over, and refused by the next attempt
 
 
-def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, str]]], started: float) -> Snapshot:
+def complete(snapshot: Snapshot, bring_files: Callable[[], Files], started: float) -> Snapshot:
     """Checksums what the engine has not, and writes the manifest: from then on the snapshot is there.
 
     Args:

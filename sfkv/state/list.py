@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from sfkv import _list, _table
 from sfkv._errors import SchemaError
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class ListState:
@@ -128,11 +128,11 @@ class ListState:
 
     def scan(self, *, batch_rows: int = 65536) -> Scan:
         """All keys and lists, as record batches of up to ``batch_rows`` rows, as of now."""
-        return Scan(self._table, batch_rows, Layout(self._key, self._value.scan_arrow(of_lists=True)))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, self._value.scan_arrow(of_lists=True)))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
         """All keys that have a list."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"ListState({self._name!r}, {self._value})"

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from sfkv import _map, _table
 from sfkv._errors import BusyError, ClosedError, SchemaError
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class MapState:
@@ -133,11 +133,11 @@ class MapState:
 
     def scan(self, *, batch_rows: int = 65536) -> Scan:
         """All entries, one a row, as record batches of up to ``batch_rows`` rows, as of now."""
-        return Scan(self._table, batch_rows, Layout(self._key, self._value.record_arrow, user_key=self._user_key))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, self._value.record_arrow, user_key=self._user_key))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
         """All keys that have an entry, each once."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"MapState({self._name!r}, {self._user_key}, {self._value})"

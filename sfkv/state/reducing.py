@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv import _table
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema
-from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.folding import Folding
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class ReducingState:
@@ -127,11 +127,11 @@ class ReducingState:
     def scan(self, *, batch_rows: int = 65536) -> Scan:
         """All keys and what was folded for them, as record batches of up to ``batch_rows`` rows, as of now."""
         convert = self._folding.conversion(self._rows)
-        return Scan(self._table, batch_rows, self._folding.layout(self._key), convert=convert)
+        return Scan(self._table, batch_rows, self._folding.scan_columns(self._key), convert=convert)
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
         """All keys that anything was added to."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"ReducingState({self._name!r}, {self._folding})"

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv import _table
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.bundle import Bundle
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class ValueState:
@@ -153,11 +153,11 @@ class ValueState:
         Args:
             columns: the names of those that are given, of the key and the value, in this order; the others are not decoded.
         """
-        return Scan(self._table, batch_rows, Layout(self._key, self._value.record_arrow, columns=columns))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, self._value.record_arrow, columns=columns))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
         """All keys that have a value."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"ValueState({self._name!r}, {self._value})"
