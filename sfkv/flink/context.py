@@ -112,7 +112,7 @@ class RuntimeContext:
         added = object if in_info is None else state_type(in_info)
         state = self._keyed.aggregating_state(name, added, aggregate, accumulator=state_type(info))
         encode = check_plain if in_info is None else encoder_of(in_info)
-        return AggregatingState(self._current, state, naming(encode, name))
+        return AggregatingState(self._current, state, naming(encode, name), None)
 
     def _check(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], operation: str) -> tuple[str, Any]:
         """The name and type of a descriptor of the right kind."""
