@@ -259,7 +259,9 @@ def _plain_type(wanted: Any, where: str, *, nullable: bool = False) -> pa.DataTy
         arrow = wanted
     if not isinstance(arrow, pa.DataType):
         names = ", ".join(getattr(name, "__name__", str(name)) for name in _SHORT_NAMES)
-        raise SchemaError(f"{where} type {wanted!r} is not known: pass a pyarrow type, or one of {names}")
+        has_arrow = isinstance(getattr(wanted, "arrow", None), pa.DataType)
+        hint = "; of sfkv.flink's types, their .arrow" if has_arrow else ""
+        raise SchemaError(f"{where} type {wanted!r} is not known: pass a pyarrow type, or one of {names}{hint}")
     return _stored_type(arrow, where, nullable, 1)
 
 

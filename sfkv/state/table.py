@@ -95,9 +95,9 @@ class Table:
 
     # --- Batches.
 
-    def get_many(self, keys: Any, *, columns: Sequence[str] | None = None) -> Any:
+    def get_many(self, keys: Any, *, columns: Sequence[str] | str | None = None) -> Any:
         """The values of a batch of keys: as ``ValueState.get_many``. Of several tables in one call: ``keyed.get_many``."""
-        return self._table.get_many(keys, columns)
+        return self._table.get_many(keys, [columns] if isinstance(columns, str) else columns)
 
     def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
         """Sets the values of a batch of keys; a null deletes. Arguments, errors and pieces as of ``ValueState.put_many``."""
@@ -108,7 +108,7 @@ class Table:
         self._table.clear_many(keys, encode_offset(offset), "delete_many")
 
     def contains_many(self, keys: Any) -> pa.Array:
-        """Which of the keys have a row: a boolean array, aligned with them."""
+        """Which of the keys have a row: a boolean array, aligned with them. Raises as ``get_many``."""
         return self._table.contains_many(keys)
 
     # --- Rows in order.
@@ -118,7 +118,7 @@ class Table:
         return self._scan(RowRange(), columns, batch_rows)
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys, as of now."""
+        """All keys, as of now. Raises as ``scan``."""
         if "keys" not in self._scan_columns:
             self._scan_columns["keys"] = ScanColumns(self._key, None)
         return Scan(self._table, batch_rows, self._scan_columns["keys"], RowRange())

@@ -184,6 +184,14 @@ def test_a_type_that_cannot_be_stored_is_refused_where_it_is_made(make):
         make()
 
 
+@pytest.mark.parametrize("info", [Types.BIG_INT(), Types.TUPLE([int])], ids=str)
+def test_a_type_of_the_layer_that_stands_for_one_of_sfkv_says_how_it_is_written(backend, tmp_path, info):
+    with pytest.raises(sfkv.SchemaError, match=r"sfkv\.flink's types, their \.arrow"):
+        backend.open(tmp_path / "s", key=info)
+    with backend.open(tmp_path / "s", key=info.arrow) as keyed:
+        assert keyed.states == {}
+
+
 def test_row_keys_are_found_however_they_are_spelled(keyed, context):
     info = Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.STRING()])
     state = context.get_map_state(MapStateDescriptor("m", info, Types.LONG()))
