@@ -34,9 +34,9 @@ class Engine(Protocol):
         """A table has no rows any more, and its number is free."""
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
-        """Fixes the rows as they are now.
+        """Fixes the rows as they are now, in ``folder`` or in memory.
 
-        What is returned puts them into ``folder``, from any thread, and says which files these are.
+        What is returned brings those that are in memory into ``folder``, from any thread, and says which files there are.
         """
 
     def compact(self) -> None:

@@ -43,9 +43,9 @@ class KeyedStateBackend:
     """The states of one operator. Given by ``sfkv.open``, and by ``open`` and ``restore`` of either backend.
 
     Lifetime:
-        A context manager; ``close()`` writes everything to disk. One thread at a time may call it or what it gave out: a
-        second one gets BusyError at once. In a forked child every call raises ClosedError. Dropped open, it warns and
-        closes; at the interpreter's exit it closes.
+        A context manager; ``close()`` writes everything to disk, unless it was opened without a directory. One thread at a
+        time may call it or what it gave out: a second one gets BusyError at once. In a forked child every call raises
+        ClosedError. Dropped open, it warns and closes; at the interpreter's exit it closes.
     """
 
     def __init__(self, engine: Engine, key: KeySchema, slot: Slot | None, restored_from: Snapshot | None) -> None:
@@ -77,6 +77,8 @@ class KeyedStateBackend:
 
         Raises:
             SchemaError: if the type is not supported, or the name was registered with another that it cannot read; shows both.
+            ConfigError: the name is no text of 1 to 1,000 bytes.
+            UsageError: the state is being dropped, and that failed half way: call ``drop_state`` again.
             LimitError: beyond 256 states.
         """
         state: ValueState = self._state(ValueState, "value", name, ValueSchema.of(type))
@@ -107,16 +109,17 @@ class KeyedStateBackend:
         Args:
             type: of what is added, and of the result; as for ``value_state``.
             reduce: ``"sum"``, ``"min"``, ``"max"``, ``"first"`` or ``"last"``, which the core folds; or a function of the value
-                so far and the one that is added, that returns the new one. It must not depend on how values are put together.
+                so far and the one that is added, that returns the new one. It is called with one value after the other, in the
+                order of adding.
 
         Returns:
             The state; the same one if it was registered before. That a function is the one of the last time is not checked.
 
         Raises:
-            ConfigError: ``reduce`` is no built-in name; lists them.
+            ConfigError: ``reduce`` is no built-in name, lists them; or ``name`` is none.
             SchemaError: the built-in does not take the type, says which it takes; or the name was registered with another type
                 or fold, shows both.
-            LimitError: beyond 256 states.
+            UsageError, LimitError: as ``value_state``.
         """
         state: ReducingState = self._fold_state(ReducingState, "reducing", name, reducing(type, reduce))
         return state
@@ -135,8 +138,15 @@ class KeyedStateBackend:
             accumulator: of an object: the type of its accumulators; the default is what msgpack holds.
             result: of an object: the type of its results; the default leaves them as objects, and batches are lists.
 
-        Returns, Raises:
-            As ``reducing_state``.
+        Returns:
+            The state; the same one if it was registered before. That an object is the one of the last time is not checked.
+
+        Raises:
+            ConfigError: ``aggregate`` is no built-in name, lists them; or a class, or an object without one of the methods; or
+                ``name`` is none.
+            SchemaError: the built-in does not take the type, says which it takes; or the name was registered with another type
+                or fold, shows both.
+            UsageError, LimitError: as ``value_state``.
         """
         folding = aggregating(type, aggregate, accumulator, result)
         state: AggregatingState = self._fold_state(AggregatingState, "aggregating", name, folding)
@@ -159,7 +169,7 @@ class KeyedStateBackend:
         Raises:
             SchemaError: a type is not supported; ``group_by`` names other columns than the key's, shows them; or the name was
                 registered with another key, group or value, shows both.
-            LimitError: beyond 256 states.
+            ConfigError, UsageError, LimitError: as ``value_state``.
         """
         schema = KeySchema.of(key, group_by=group_by)
         table: Table = self._state(Table, "table", name, ValueSchema.of(value), key=schema)
@@ -175,7 +185,7 @@ class KeyedStateBackend:
             What each one's ``get_many`` would answer, in the order of the pairs.
 
         Raises:
-            UsageError: one is a list or map state, which has a ``get_many`` of its own, or is another backend's.
+            UsageError: one is another kind of state, which has a ``get_many`` of its own, or is another backend's.
             SchemaError, KeyGroupError, ClosedError, BusyError, StorageError: before anything is read, if a key is bad.
         """
         pairs = list(reads)
@@ -270,7 +280,7 @@ class KeyedStateBackend:
 
     @property
     def path(self) -> str:
-        """The directory, as an absolute path."""
+        """The directory, as an absolute path; ``"memory"`` where there is none."""
         return self._store.path
 
     @property
@@ -326,7 +336,10 @@ class KeyedStateBackend:
 
         Raises:
             CheckpointError: from the call, or from the future; nothing half-written is left.
-            SchemaError, ConfigError, ClosedError, BusyError
+            UsageError: a batch is open.
+            SchemaError: msgpack cannot hold the metadata.
+            ConfigError: ``id``.
+            ClosedError, BusyError
 
         Cost:
             On RocksDB the call flushes what is not in files yet, and links files. In memory it copies nothing: what is written
@@ -374,7 +387,8 @@ class KeyedStateBackend:
         In memory it gives what cleared rows took back to the system.
 
         Cost:
-            Reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and tests.
+            On RocksDB reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and
+            tests.
         """
         self._engine.compact()
 
@@ -386,7 +400,7 @@ class KeyedStateBackend:
         return self._store.closed
 
     def close(self, *, discard: bool = False) -> None:
-        """Waits for running calls and snapshots, writes everything to disk and marks the directory as clean.
+        """Waits for running calls and snapshots, writes everything to the directory, if there is one, and marks it as clean.
 
         Args:
             discard: leave out the writing: for jobs that restore from snapshots. The directory can then only be opened

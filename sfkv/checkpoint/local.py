@@ -1,6 +1,6 @@
-"""Snapshots in a folder of this machine: one folder ``chk-<id>`` for each, made of hard links.
+"""Snapshots in a folder of this machine: one folder ``chk-<id>`` for each, with the engine's files and a manifest.
 
-A later storage takes files to other places; what stands here is how a snapshot comes to be complete, or never was.
+How a snapshot comes to be complete, or never was.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from sfkv.checkpoint.manifest import MANIFEST_NAME, Files, Snapshot, SnapshotFil
 def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
     """The complete snapshots in a folder, from the lowest id to the highest; an empty list if there are none.
 
-    Folders without a manifest, which a crash may leave, are passed over. Files are looked at when a snapshot is restored.
+    Folders without a manifest, which a crash may leave, are passed over. Files are looked at when a snapshot is restored. One
+    manifest that cannot be read hides the others: restore one of these by its folder, or take the damaged folder away.
 
     Raises:
         CheckpointError: if the folder or a manifest cannot be read.

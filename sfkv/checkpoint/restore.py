@@ -1,4 +1,4 @@
-"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or either kind by its rows."""
+"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or of any snapshot's rows."""
 
 from __future__ import annotations
 

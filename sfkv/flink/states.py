@@ -163,7 +163,10 @@ class MapState:
         self._put(self._current.key, key, value)
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Sets several entries by one write; an empty dict does nothing. Raises as ``put``, and if it is no mapping."""
+        """Sets several entries; an empty dict does nothing. Raises as ``put``, and if it is no mapping.
+
+        After a StorageError pieces of ``write_batch_bytes`` may have been written; in ``keyed.batch()`` all or none is.
+        """
         self._state.put_all(self._current.key, self._encoded(dict_value))
 
     def remove(self, key: Any) -> None:

@@ -119,7 +119,7 @@ class FoldedState:
         self._table.clear_many(keys, encode_offset(offset))
 
     def contains_many(self, keys: Any) -> pa.Array:
-        """To which of the keys anything was added: a boolean array, aligned with them."""
+        """To which of the keys anything was added: a boolean array, aligned with them. Raises as ``get_many``."""
         return self._table.contains_many(keys)
 
     # --- All keys.
@@ -139,7 +139,7 @@ class FoldedState:
         return Scan(self._table, batch_rows, self._folding.scan_columns(self._key), convert=convert)
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys that anything was added to."""
+        """All keys that anything was added to. Raises as ``scan``."""
         return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
