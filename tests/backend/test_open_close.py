@@ -187,6 +187,7 @@ def test_a_backend_holds_256_states(tmp_path):
         pa.binary(0),
         pa.struct([]),
         set,
+        {"\ud800": int},
         "int",
         7,
     ],
