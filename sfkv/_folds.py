@@ -108,7 +108,7 @@ def check_name(name: str, names: Collection[str], what: str) -> None:
     """Refuses a name that is none of ``names``."""
     if name not in names:
         other = "a function" if what == "reduce" else "an object with create, add, merge and result"
-        hint = f"; {name!r} is one of aggregating states" if name in BUILT_INS else ""
+        hint = f"; {name!r} is one of aggregating states" if isinstance(name, str) and name in BUILT_INS else ""
         raise ConfigError(f"{what} is {name!r}: use one of {', '.join(names)}, or {other}{hint}", operation="register")
 
 

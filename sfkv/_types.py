@@ -259,7 +259,9 @@ def _plain_type(wanted: Any, where: str, *, nullable: bool = False) -> pa.DataTy
         arrow = wanted
     if not isinstance(arrow, pa.DataType):
         names = ", ".join(getattr(name, "__name__", str(name)) for name in _SHORT_NAMES)
-        raise SchemaError(f"{where} type {wanted!r} is not known: pass a pyarrow type, or one of {names}")
+        has_arrow = isinstance(getattr(wanted, "arrow", None), pa.DataType)
+        hint = "; of sfkv.flink's types, their .arrow" if has_arrow else ""
+        raise SchemaError(f"{where} type {wanted!r} is not known: pass a pyarrow type, or one of {names}{hint}")
     return _stored_type(arrow, where, nullable, 1)
 
 
@@ -334,12 +336,17 @@ def _record_columns(wanted: Any, where: str) -> list[Column] | None:
     if not 1 <= len(fields) <= _MAX_COLUMNS:
         raise SchemaError(f"the {where} has {len(fields)} columns, and must have 1 to {_MAX_COLUMNS}")
     names = [name for name, *_ in fields]
-    if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+    if len(set(names)) != len(names) or not all(map(_is_text, names)):
         raise SchemaError(f"the {where}'s column names are not different texts: {names}")
     return [
         Column(name, _plain_type(type, f"{where} column {name!r}", nullable=nullable), nullable, default)
         for name, type, nullable, default in fields
     ]
+
+
+def _is_text(name: Any) -> bool:
+    """Whether it is a text of whole characters, which UTF-8 has."""
+    return isinstance(name, str) and not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _fields(wanted: Any, where: str) -> list[tuple[str, Any, bool, Any]] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sfkv import _batch, _store
 from sfkv._errors import BusyError
-from sfkv.checkpoint.metadata import encode_offset
+from sfkv._offsets import encode_offset
 
 
 class Batch:

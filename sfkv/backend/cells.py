@@ -8,17 +8,18 @@ from typing import Any
 
 from sfkv import _batch, _store
 from sfkv._errors import BusyError, ClosedError, ConfigError, CorruptionError, SchemaError
+from sfkv.backend.names import encode_name
 
 _RULES = ("max", "min", "sum", "union")
 _INT, _FLOAT, _BYTES = range(3)
 _TYPE_NAMES = ("int64", "float64", "bytes")
-_MAX_NAME_BYTES = 1000
 
 
 class Cells:
-    """The cells of a backend: ``keyed.cells``. Each has a rule by which rescaling makes one value of several workers'.
+    """The cells of a backend: ``keyed.cells``. Each has a rule by which several workers' values become one.
 
-    Cells are part of batches and snapshots as rows are.
+    That is for rescaling, which is not there yet: today the rule is stored, and told by ``rule``. Cells are part of batches
+    and snapshots as rows are.
     """
 
     def __init__(self, store: _store.Store, owner: object) -> None:
@@ -36,6 +37,9 @@ class Cells:
         Raises:
             ConfigError: the name or the rule is wrong, or the rule does not fit the value.
             SchemaError: the value is of no such type, or the cell holds another type or rule; shows both.
+            LimitError: of a batch, or of state in memory.
+            CorruptionError: what is stored of the cell is none.
+            ClosedError, BusyError, StorageError
         """
         kind, payload = _encode(name, value)
         if merge not in _RULES or (merge == "union") != (kind == _BYTES):
@@ -50,16 +54,25 @@ class Cells:
         _batch.write_rows(self._store, {_row(name): bytes([rule, kind]) + payload}, "cells.set")
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a cell, or ``default`` where there is none."""
+        """The value of a cell, or ``default`` where there is none.
+
+        Returns:
+            An int, a float or bytes, as it was set.
+
+        Raises:
+            ConfigError: the name is wrong.
+            CorruptionError: what is stored of the cell is none.
+            ClosedError, BusyError, StorageError
+        """
         stored = self._read(name)
         return default if stored is None else _decode(stored)
 
     def delete(self, name: str) -> None:
-        """Removes a cell, if it is there."""
+        """Removes a cell, if it is there. Raises ConfigError for the name, and ClosedError, BusyError, StorageError."""
         _batch.write_rows(self._store, {_row(name): None}, "cells.delete")
 
     def rule(self, name: str) -> str | None:
-        """The merge rule of a cell; None where there is none."""
+        """The merge rule of a cell; None where there is none. Raises as ``get``."""
         stored = self._read(name)
         return None if stored is None else _RULES[stored[0]]
 
@@ -96,10 +109,7 @@ class Cells:
 
 
 def _row(name: str) -> bytes:
-    encoded = name.encode() if isinstance(name, str) else b""
-    if not 1 <= len(encoded) <= _MAX_NAME_BYTES:
-        raise ConfigError(f"a cell's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
-    return _store.CELL_ROWS + encoded
+    return _store.CELL_ROWS + encode_name(name, "cell")
 
 
 def _encode(name: str, value: Any) -> tuple[int, bytes]:

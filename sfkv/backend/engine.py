@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from sfkv._rows import KeyRows
 from sfkv._store import Store
 from sfkv._types import ValueSchema
-
-# The files of a snapshot: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
-Files = list[tuple[str, int, str]]
-# What they are: a database's, or one file of rows.
-Layout = Literal["rocksdb", "rows"]
+from sfkv.checkpoint.manifest import Files, Layout
 
 
 class Engine(Protocol):
@@ -38,9 +34,9 @@ class Engine(Protocol):
         """A table has no rows any more, and its number is free."""
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
-        """Fixes the rows as they are now.
+        """Fixes the rows as they are now, in ``folder`` or in memory.
 
-        What is returned puts them into ``folder``, from any thread, and says which files these are.
+        What is returned brings those that are in memory into ``folder``, from any thread, and says which files there are.
         """
 
     def compact(self) -> None:

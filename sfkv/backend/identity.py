@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from sfkv import _batch, _store
 from sfkv._descriptions import UNREADABLE, read_operator
-from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError
+from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError, StorageError
 from sfkv._types import KeySchema
+from sfkv.backend.routing import check_parallelism
+from sfkv.backend.slot import check_slot
 from sfkv.checkpoint.manifest import Snapshot
 
 _DEFAULT_MAX_PARALLELISM = 128
+
+
+def check_options(slot: Any, max_parallelism: Any = None) -> None:
+    """Refuses what opening and restoring cannot take, before they begin."""
+    check_slot(slot)
+    if max_parallelism is not None:
+        check_parallelism(max_parallelism)
+
+
+def parse_directory(path: Any) -> Path:
+    """The directory of a store, as an absolute path whose last part is its name."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigError(f"path is {path!r}: state on disk needs a directory; HashMapStateBackend takes None")
+    directory = Path(path).absolute()
+    return directory.resolve() if ".." in directory.parts else directory
+
+
+@contextlib.contextmanager
+def asking_for_a_key(path: Path, key: KeySchema | None, create: bool) -> Iterator[None]:
+    """Opens a directory. If that fails because there is no store in it, and none can be made without a key, says so."""
+    try:
+        yield
+    except StorageError as error:
+        if create and key is None and not os.path.exists(path / "SFKV"):
+            raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one") from error
+        raise
 
 
 def agree(
@@ -26,7 +59,7 @@ def agree(
                 f"{store.path} does not know its keys, because who made it ended at once: pass key=, such as key=str"
             )
         max_parallelism = max_parallelism or _DEFAULT_MAX_PARALLELISM
-        first, last = _check_range(key_groups or (0, max_parallelism - 1), max_parallelism)
+        first, last = _check_range((0, max_parallelism - 1) if key_groups is None else key_groups, max_parallelism)
         description = {"key": key.describe(), "max_parallelism": max_parallelism, "key_groups": [first, last]}
         _batch.write_rows(store, {_store.STORE_ROW: msgspec.json.encode(description)}, "open")
         store.own(max_parallelism, first, last)
@@ -45,7 +78,7 @@ def agree(
             code="max_parallelism",
         )
     if key_groups is not None:
-        _compare_ranges(stored.key_groups, key_groups, store.path)
+        _compare_ranges(stored.key_groups, _check_range(key_groups, stored.max_parallelism), store.path)
     store.own(stored.max_parallelism, *stored.key_groups)
     return stored.key_schema
 
@@ -56,15 +89,15 @@ def agree_with(snapshot: Snapshot, key: Any, key_groups: tuple[int, int] | None)
     if key is not None:
         _compare_keys(schema, KeySchema.of(key), str(snapshot.path))
     if key_groups is not None:
-        _compare_ranges(snapshot.key_groups, key_groups, str(snapshot.path))
+        _compare_ranges(snapshot.key_groups, _check_range(key_groups, snapshot.max_parallelism), str(snapshot.path))
     return schema
 
 
 def _check_range(key_groups: tuple[int, int], max_parallelism: int) -> tuple[int, int]:
     try:
-        first, last = key_groups
+        first, last = map(operator.index, key_groups)
         if 0 <= first <= last < max_parallelism:
-            return int(first), int(last)
+            return first, last
     except (TypeError, ValueError):
         pass
     raise ConfigError(

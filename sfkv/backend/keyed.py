@@ -12,22 +12,24 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from sfkv import _batch, _store, _table
 from sfkv._errors import Error, UsageError
+from sfkv._offsets import decode_offset
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.batch import Batch
 from sfkv.backend.cells import Cells
 from sfkv.backend.engine import Engine
 from sfkv.backend.payloads import Payloads
-from sfkv.backend.registry import Registry
+from sfkv.backend.registry import KINDS, Registry
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint import local
 from sfkv.checkpoint.manifest import Snapshot
-from sfkv.checkpoint.metadata import decode_offset, describe_metadata
+from sfkv.checkpoint.metadata import describe_metadata, parse_metadata
 from sfkv.state.aggregating import AggregatingState
 from sfkv.state.folding import Folding, aggregating, reducing
 from sfkv.state.list import ListState
@@ -36,17 +38,14 @@ from sfkv.state.reducing import ReducingState
 from sfkv.state.table import Table
 from sfkv.state.value import ValueState
 
-# The kinds of tables by the kinds of states.
-KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.TABLE}
-
 
 class KeyedStateBackend:
     """The states of one operator. Given by ``sfkv.open``, and by ``open`` and ``restore`` of either backend.
 
     Lifetime:
-        A context manager; ``close()`` writes everything to disk. One thread at a time may call it or what it gave out: a
-        second one gets BusyError at once. In a forked child every call raises ClosedError. Dropped open, it warns and
-        closes; at the interpreter's exit it closes.
+        A context manager; ``close()`` writes everything to disk, unless it was opened without a directory. One thread at a
+        time may call it or what it gave out: a second one gets BusyError at once. In a forked child every call raises
+        ClosedError. Dropped open, it warns and closes; at the interpreter's exit it closes.
     """
 
     def __init__(self, engine: Engine, key: KeySchema, slot: Slot | None, restored_from: Snapshot | None) -> None:
@@ -56,7 +55,7 @@ class KeyedStateBackend:
         self._key = key
         self._restored_from = restored_from
         self._registry = Registry(engine.store, engine.forget)
-        self._uploads: ThreadPoolExecutor | None = None
+        self._finisher: ThreadPoolExecutor | None = None
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
 
@@ -78,6 +77,8 @@ class KeyedStateBackend:
 
         Raises:
             SchemaError: if the type is not supported, or the name was registered with another that it cannot read; shows both.
+            ConfigError: the name is no text of 1 to 1,000 bytes.
+            UsageError: the state is being dropped, and that failed half way: call ``drop_state`` again.
             LimitError: beyond 256 states.
         """
         state: ValueState = self._state(ValueState, "value", name, ValueSchema.of(type))
@@ -108,16 +109,17 @@ class KeyedStateBackend:
         Args:
             type: of what is added, and of the result; as for ``value_state``.
             reduce: ``"sum"``, ``"min"``, ``"max"``, ``"first"`` or ``"last"``, which the core folds; or a function of the value
-                so far and the one that is added, that returns the new one. It must not depend on how values are put together.
+                so far and the one that is added, that returns the new one. It is called with one value after the other, in the
+                order of adding.
 
         Returns:
             The state; the same one if it was registered before. That a function is the one of the last time is not checked.
 
         Raises:
-            ConfigError: ``reduce`` is no built-in name; lists them.
+            ConfigError: ``reduce`` is no built-in name, lists them; or ``name`` is none.
             SchemaError: the built-in does not take the type, says which it takes; or the name was registered with another type
                 or fold, shows both.
-            LimitError: beyond 256 states.
+            UsageError, LimitError: as ``value_state``.
         """
         state: ReducingState = self._fold_state(ReducingState, "reducing", name, reducing(type, reduce))
         return state
@@ -136,8 +138,15 @@ class KeyedStateBackend:
             accumulator: of an object: the type of its accumulators; the default is what msgpack holds.
             result: of an object: the type of its results; the default leaves them as objects, and batches are lists.
 
-        Returns, Raises:
-            As ``reducing_state``.
+        Returns:
+            The state; the same one if it was registered before. That an object is the one of the last time is not checked.
+
+        Raises:
+            ConfigError: ``aggregate`` is no built-in name, lists them; or a class, or an object without one of the methods; or
+                ``name`` is none.
+            SchemaError: the built-in does not take the type, says which it takes; or the name was registered with another type
+                or fold, shows both.
+            UsageError, LimitError: as ``value_state``.
         """
         folding = aggregating(type, aggregate, accumulator, result)
         state: AggregatingState = self._fold_state(AggregatingState, "aggregating", name, folding)
@@ -160,7 +169,7 @@ class KeyedStateBackend:
         Raises:
             SchemaError: a type is not supported; ``group_by`` names other columns than the key's, shows them; or the name was
                 registered with another key, group or value, shows both.
-            LimitError: beyond 256 states.
+            ConfigError, UsageError, LimitError: as ``value_state``.
         """
         schema = KeySchema.of(key, group_by=group_by)
         table: Table = self._state(Table, "table", name, ValueSchema.of(value), key=schema)
@@ -176,7 +185,7 @@ class KeyedStateBackend:
             What each one's ``get_many`` would answer, in the order of the pairs.
 
         Raises:
-            UsageError: one is a list or map state, which has a ``get_many`` of its own, or is another backend's.
+            UsageError: one is another kind of state, which has a ``get_many`` of its own, or is another backend's.
             SchemaError, KeyGroupError, ClosedError, BusyError, StorageError: before anything is read, if a key is bad.
         """
         pairs = list(reads)
@@ -217,7 +226,7 @@ class KeyedStateBackend:
         if known is not None and known._folding.is_like(folding):
             return known
         values = ValueRows(folding.stored, name)
-        native = _table.Table(self._store, table, KeyRows(self._key, name), values, name, self, folding.kind)
+        native = _table.Table(self._store, table, KeyRows(self._key, name), values, name, self, folding.table_kind)
         state = cls(name, native, self._key, folding)
         self._registry.add(name, native, state)
         return state
@@ -271,7 +280,7 @@ class KeyedStateBackend:
 
     @property
     def path(self) -> str:
-        """The directory, as an absolute path."""
+        """The directory, as an absolute path; ``"memory"`` where there is none."""
         return self._store.path
 
     @property
@@ -317,9 +326,9 @@ class KeyedStateBackend:
         """Takes a snapshot of all states as they are now.
 
         Args:
-            id: its number, from 0; unique in the storage.
+            id: its number, from 0; unique in the storage, among all backends that use it.
             storage: a folder, made if it is missing. On the same file system as the backend, table files are hard-linked.
-            metadata: stored with it, such as source offsets: anything that msgpack holds.
+            metadata: stored with it, as it is now, such as source offsets: anything that msgpack holds.
 
         Returns:
             A future of the complete Snapshot. When the call returns, the rows are fixed and work may go on; the future is
@@ -327,18 +336,39 @@ class KeyedStateBackend:
 
         Raises:
             CheckpointError: from the call, or from the future; nothing half-written is left.
-            SchemaError, ConfigError, ClosedError, BusyError
+            UsageError: a batch is open.
+            SchemaError: msgpack cannot hold the metadata.
+            ConfigError: ``id``.
+            ClosedError, BusyError
 
         Cost:
             On RocksDB the call flushes what is not in files yet, and links files. In memory it copies nothing: what is written
             before the snapshot is done copies the pages that it touches. The rest happens in a thread.
         """
         local.check_id(id)
-        describe_metadata(metadata)
+        described = describe_metadata(metadata)
         _batch.refuse(self._store, "snapshot")
         started = time.monotonic()
         folder = local.prepare_folder(storage, id)
-        begun = Snapshot(
+        try:
+            begun = self._describe(id, folder, parse_metadata(described, str(folder)))
+            bring_files = self._engine.begin_snapshot(folder)
+            begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
+            if self._finisher is None:
+                self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
+            future = self._finisher.submit(local.complete, begun, bring_files, started)
+        except BaseException as error:
+            local.abandon(folder)
+            if not isinstance(error, Error) or error.code in ("busy", "closed", "forked"):
+                raise
+            raise local.failed(id, folder, error) from error
+        future.add_done_callback(lambda done: local.abandon(folder) if done.cancelled() else None)
+        self._pending = [pending for pending in self._pending if not pending.done()] + [future]
+        return future
+
+    def _describe(self, id: int, folder: Path, metadata: Any) -> Snapshot:
+        """A snapshot of the states as they are, without its files."""
+        return Snapshot(
             id=id,
             path=folder,
             files=(),
@@ -350,19 +380,6 @@ class KeyedStateBackend:
             created_ms=time.time_ns() // 1_000_000,
             layout=self._engine.layout,
         )
-        try:
-            bring_files = self._engine.begin_snapshot(folder)
-        except Error as error:
-            local.discard(folder)
-            if error.code in ("busy", "closed", "forked"):
-                raise
-            raise local.failed(id, folder, error) from error
-        begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
-        if self._uploads is None:
-            self._uploads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
-        future = self._uploads.submit(local.complete, begun, bring_files, started)
-        self._pending = [pending for pending in self._pending if not pending.done()] + [future]
-        return future
 
     def compact(self) -> None:
         """Rewrites all files, so that each key has one row and nothing is left of cleared ones. Reads are fastest then.
@@ -370,7 +387,8 @@ class KeyedStateBackend:
         In memory it gives what cleared rows took back to the system.
 
         Cost:
-            Reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and tests.
+            On RocksDB reads and writes everything once. The engine compacts by itself as it goes; this is for quiet hours and
+            tests.
         """
         self._engine.compact()
 
@@ -382,7 +400,7 @@ class KeyedStateBackend:
         return self._store.closed
 
     def close(self, *, discard: bool = False) -> None:
-        """Waits for running calls and snapshots, writes everything to disk and marks the directory as clean.
+        """Waits for running calls and snapshots, writes everything to the directory, if there is one, and marks it as clean.
 
         Args:
             discard: leave out the writing: for jobs that restore from snapshots. The directory can then only be opened
@@ -404,9 +422,9 @@ class KeyedStateBackend:
         finally:
             if self._store.closed:
                 _open_backends.discard(self)
-                if self._uploads is not None:
-                    self._uploads.shutdown()
-                    self._uploads = None
+                if self._finisher is not None:
+                    self._finisher.shutdown()
+                    self._finisher = None
 
     def __enter__(self) -> KeyedStateBackend:
         return self

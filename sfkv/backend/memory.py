@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,17 @@ from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, S
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files, Layout
-from sfkv.backend.identity import agree, agree_with
-from sfkv.backend.keyed import KINDS, KeyedStateBackend
-from sfkv.backend.registry import read_tables
-from sfkv.backend.routing import check_parallelism
+from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
+from sfkv.backend.keyed import KeyedStateBackend
+from sfkv.backend.registry import KINDS, read_tables
 from sfkv.backend.slot import Slot
-from sfkv.checkpoint.manifest import Snapshot
-from sfkv.checkpoint.restore import blocks_of, check_empty, load, one_of, verify
+from sfkv.checkpoint.local import replace_durably
+from sfkv.checkpoint.manifest import Files, Layout, Snapshot
+from sfkv.checkpoint.restore import blocks_of, check_empty, load, single_snapshot, verify
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
-_WRITE_BYTES = 256 << 20  # a call's writes are one
+_WRITE_BYTES = sys.maxsize  # a call's writes are one, so that a limit refuses all of them
 
 
 class HashMapStateBackend:
@@ -65,21 +65,21 @@ class HashMapStateBackend:
             path: the directory; made, with its parents, if it is missing. None for state that ends with ``close``.
             key: as for ``EmbeddedRocksDBStateBackend.open``, and so are the other arguments and what is raised.
             slot: not used; state in memory has a limit of its own.
+            create: as there; without a directory it means nothing, nor does ``recover``.
             recover: accept a directory that was not closed. It then holds what it was last closed with: nothing, if it
                 never was.
 
         Raises:
             LimitError: the state takes more than ``memory_limit``.
         """
+        check_options(slot, max_parallelism)
         schema = None if key is None else KeySchema.of(key)
-        _check_slot(slot)
-        if max_parallelism is not None:
-            check_parallelism(max_parallelism)
         if path is None and schema is None:
             raise ConfigError("state without a directory is new: pass key=, such as key=str")
-        directory = None if path is None else _open_directory(Path(path), create, schema is not None, recover)
-        with self._opening(path, directory) as store:
-            rows = _stored_rows(path)
+        place = None if path is None else parse_directory(path)
+        directory = None if place is None else _open_directory(place, schema, create, recover)
+        with self._opening(place, directory) as store:
+            rows = _stored_rows(place)
             schema = _fill(store, rows, lambda: agree(store, schema, max_parallelism, key_groups))
             return self._opened(store, directory, schema, slot, None)
 
@@ -101,13 +101,14 @@ class HashMapStateBackend:
         Raises:
             LimitError: the state takes more than ``memory_limit``.
         """
-        _check_slot(slot)
-        snapshot = one_of(snapshots)
+        check_options(slot)
+        target = None if path is None else parse_directory(path)
+        snapshot = single_snapshot(snapshots)
         schema = agree_with(snapshot, key, key_groups)
-        if path is not None:
-            check_empty(Path(path))
+        if target is not None:
+            check_empty(target)
         verify(snapshot)
-        with self._opening(path, None) as store:
+        with self._opening(target, None) as store:
             try:
                 _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
             except OSError as error:
@@ -116,10 +117,10 @@ class HashMapStateBackend:
                 raise CheckpointError(
                     f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=store.path
                 ) from error
-            if path is None:
+            if target is None:
                 return self._opened(store, None, schema, slot, snapshot)
-            check_empty(Path(path))  # still; and only now it is made, so that a failure leaves nothing
-            directory = _core.Directory(os.path.abspath(path), create=True, recover=False)
+            check_empty(target)  # still; and only now it is made, so that a failure leaves nothing
+            directory = _core.Directory(str(target), create=True, recover=False)
             try:
                 return self._opened(store, directory, schema, slot, snapshot)
             except BaseException:
@@ -127,10 +128,10 @@ class HashMapStateBackend:
                 raise
 
     @contextlib.contextmanager
-    def _opening(self, path: str | os.PathLike[str] | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:
+    def _opening(self, path: Path | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:
         """An empty store. If it does not come to be opened, its directory is left as it was found."""
         store = _memory.MemoryStore(
-            "memory" if path is None else os.path.abspath(path), limit_bytes=self._limit_bytes, write_batch_bytes=_WRITE_BYTES
+            "memory" if path is None else str(path), limit_bytes=self._limit_bytes, write_batch_bytes=_WRITE_BYTES
         )
         try:
             yield store
@@ -206,25 +207,16 @@ class _Engine:
             self._directory.close()
 
 
-def _check_slot(slot: Slot | None) -> None:
-    if slot is not None and not isinstance(slot, Slot):
-        raise ConfigError(f"slot is {slot!r}: pass a sfkv.Slot")
+def _open_directory(path: Path, key: KeySchema | None, create: bool, recover: bool) -> _core.Directory:
+    with asking_for_a_key(path, key, create):
+        return _core.Directory(str(path), create=create and key is not None, recover=recover)
 
 
-def _open_directory(path: Path, create: bool, has_key: bool, recover: bool) -> _core.Directory:
-    try:
-        return _core.Directory(str(path.absolute()), create=create and has_key, recover=recover)
-    except StorageError as error:
-        if create and not has_key and not os.path.exists(path / "SFKV"):
-            raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one") from error
-        raise
-
-
-def _stored_rows(path: str | os.PathLike[str] | None) -> Generator[tuple[int, bytes], None, None]:
+def _stored_rows(path: Path | None) -> Generator[tuple[int, bytes], None, None]:
     """The rows that a directory holds; none if it is new."""
-    if path is not None and os.path.exists(Path(path) / ROWS_NAME):
+    if path is not None and os.path.exists(path / ROWS_NAME):
         try:
-            yield from read_rows(Path(path) / ROWS_NAME)
+            yield from read_rows(path / ROWS_NAME)
         except OSError as error:
             raise of_system(error, "open", str(path)) from error
 
@@ -273,12 +265,7 @@ def _blocks(frozen: _memory.Snapshot) -> Iterator[tuple[int, bytes]]:
 
 def _store_rows(path: Path, frozen: _memory.Snapshot) -> None:
     """Replaces the rows that a directory holds, at once: a crash leaves the old ones or the new."""
-    new = path / (ROWS_NAME + ".new")
     try:
-        write_rows(new, _blocks(frozen))
-        new.rename(path / ROWS_NAME)
-        _core.sync_directory(path)
+        replace_durably(path / ROWS_NAME, lambda new: write_rows(new, _blocks(frozen)))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            new.unlink()
         raise of_system(error, "close", str(path)) from error

@@ -22,12 +22,24 @@ class Payloads:
         self._table = table
 
     def get(self, key_group: int) -> bytes | None:
-        """The payload of a key group; None where there is none."""
+        """The payload of a key group; None where there is none.
+
+        Raises:
+            KeyGroupError: a key group outside the backend's range.
+            ClosedError, BusyError, StorageError
+        """
         row = self._row(key_group)
         return self._store.read_range(row, row + b"\0").get(row)
 
     def set(self, key_group: int, payload: bytes | None) -> None:
-        """Sets the payload of a key group; None removes it."""
+        """Sets the payload of a key group; None removes it.
+
+        Raises:
+            KeyGroupError: a key group outside the backend's range.
+            SchemaError: the payload is not bytes.
+            LimitError: it takes more than 256 MiB; or, of a batch or of state in memory.
+            ClosedError, BusyError, StorageError
+        """
         _batch.write_rows(self._store, {self._row(key_group): self._check(payload)}, "payloads.set")
 
     def replace(self, payloads: Mapping[int, bytes]) -> None:
@@ -36,8 +48,14 @@ class Payloads:
         Raises:
             KeyGroupError: a key group outside the backend's range.
             SchemaError: a payload is not bytes.
-            LimitError: they take more than 256 MiB.
+            LimitError: they take more than 256 MiB; or, of a batch or of state in memory.
+            ClosedError, BusyError, StorageError
         """
+        if not isinstance(payloads, Mapping):
+            raise SchemaError(f"a mapping of key groups to payloads is expected, and {payloads!r} is none")
+        absent = next((key_group for key_group, payload in payloads.items() if payload is None), None)
+        if absent is not None:
+            raise SchemaError(f"the payload of key group {absent} is None: leave it out, and it is removed")
         new = {self._row(key_group): self._check(payload) for key_group, payload in payloads.items()}
         size = sum(map(len, payloads.values()))
         if size > _MAX_BYTES:

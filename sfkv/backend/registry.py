@@ -10,13 +10,15 @@ import msgspec
 
 from sfkv import _batch, _store, _table
 from sfkv._descriptions import UNREADABLE, read_table
-from sfkv._errors import ConfigError, CorruptionError, LimitError, SchemaError, UsageError
+from sfkv._errors import CorruptionError, LimitError, SchemaError, UsageError
 from sfkv._evolution import evolve, with_history
 from sfkv._folds import describe_aggregate
 from sfkv._types import ValueSchema, describe_text
+from sfkv.backend.names import encode_name
 
+# The kinds of tables by the kinds of states, but those that fold, which say theirs (state/folding.py).
+KINDS = {"value": _table.VALUE, "list": _table.LIST, "map": _table.MAP, "table": _table.TABLE}
 _MAX_TABLES = 256
-_MAX_NAME_BYTES = 1000
 
 
 class Registry:
@@ -45,11 +47,16 @@ class Registry:
         """The table byte of a state, which is stored with what it holds when the name is new.
 
         ``value`` learns the versions that are stored for it; ``more`` are further members of the description.
+
+        Raises:
+            UsageError: the state is being dropped, and that failed half way.
         """
         if kind != "payloads":
-            _check_name(name)
+            encode_name(name, "state")
         wanted = {"name": name, "kind": kind, "value": value.describe(), "ttl": None, **more}
         table = next((table for table, stored in self.tables.items() if stored["name"] == name), -1)
+        if table >= 0 and self.tables[table].get("dropping"):
+            raise UsageError(f"state {name!r} is being dropped: call drop_state again", operation="register", state=name)
         if table >= 0:
             self._compare(table, wanted, value)
         else:
@@ -73,9 +80,7 @@ class Registry:
             there = ", ".join(map(repr, self.texts())) or "none"
             raise UsageError(f"there is no state {name!r}: there are {there}", state=name)
         _batch.refuse(self._store, "drop_state")
-        dropping = {**self.tables[table], "dropping": True}
-        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(dropping)}, "drop_state")
-        self.tables[table] = dropping
+        self._write(table, {**self.tables[table], "dropping": True}, "drop_state")
         self._end_natives(table, "the state was dropped")
         self._finish_drops()
 
@@ -85,7 +90,7 @@ class Registry:
             raise LimitError(
                 f"a backend holds at most {_MAX_TABLES} states: open another one", operation="register", state=wanted["name"]
             )
-        self._write(table, wanted)
+        self._write(table, wanted, "register")
         return table
 
     def _compare(self, table: int, wanted: dict[str, Any], value: ValueSchema) -> None:
@@ -104,12 +109,12 @@ class Registry:
                 column=error.column,
             ) from error
         if evolved is not stored["value"]:
-            self._write(table, {**stored, "value": evolved})
+            self._write(table, {**stored, "value": evolved}, "register")
             self._end_natives(table, "the state was registered again with other columns: use what that returned")
 
-    def _write(self, table: int, description: dict[str, Any]) -> None:
-        """Stores a description, past an open batch, which may be dropped."""
-        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(description)}, "register", through=True)
+    def _write(self, table: int, description: dict[str, Any], operation: str) -> None:
+        """Stores a description: past an open batch, which may be dropped, and past a memory limit."""
+        _batch.write_rows(self._store, {_table_row(table): msgspec.json.encode(description)}, operation, through=True)
         self.tables[table] = description
 
     def _end_natives(self, table: int, why: str) -> None:
@@ -126,11 +131,6 @@ class Registry:
             self._forget(table)
             _batch.write_rows(self._store, {_table_row(table): None}, "drop_state")
             del self.tables[table]
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not 1 <= len(name.encode("utf-8", "surrogatepass")) <= _MAX_NAME_BYTES:
-        raise ConfigError(f"a state's name is a text of 1 to {_MAX_NAME_BYTES} bytes, not {name!r}")
 
 
 def _table_row(table: int) -> bytes:

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from sfkv import _core
-from sfkv._errors import ConfigError, StorageError
+from sfkv._errors import ConfigError
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.engine import Files, Layout
-from sfkv.backend.identity import agree, agree_with
+from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
 from sfkv.backend.keyed import KeyedStateBackend
-from sfkv.backend.routing import check_parallelism
 from sfkv.backend.slot import Slot
-from sfkv.checkpoint.manifest import Snapshot
-from sfkv.checkpoint.restore import one_of, restore_files, restore_rows
+from sfkv.checkpoint.manifest import Files, Layout, Snapshot
+from sfkv.checkpoint.restore import restore_files, restore_rows, single_snapshot
 from sfkv.config._sizes import parse_bytes
+
+_MOST_WRITE_BYTES = 256 << 20
 
 
 class EmbeddedRocksDBStateBackend:
     """Keyed state in RocksDB, in a directory on a local disk.
 
     Args:
-        write_batch_bytes: where the writes of one call are split; bytes or "2MB".
+        write_batch_bytes: where the writes of one call are split; bytes or "2MB", up to "256MB".
         read_chunk_keys: how many keys of a batch the engine reads at a time; the blocks it needs for them stay pinned.
         row_cache: whether rows that are read again and again are kept as such, in up to an eighth of the slot's cache.
 
@@ -35,8 +35,8 @@ class EmbeddedRocksDBStateBackend:
 
     def __init__(self, *, write_batch_bytes: int | str = "2MB", read_chunk_keys: int = 64, row_cache: bool = True) -> None:
         self._write_batch_bytes = parse_bytes(write_batch_bytes, "write_batch_bytes")
-        if self._write_batch_bytes < 1:
-            raise ConfigError(f"write_batch_bytes is {write_batch_bytes!r}: use 1 or more")
+        if not 1 <= self._write_batch_bytes <= _MOST_WRITE_BYTES:  # calls ask for so much memory at once
+            raise ConfigError(f'write_batch_bytes is {write_batch_bytes!r}: use 1 byte to "256MB"')
         if isinstance(read_chunk_keys, bool) or not isinstance(read_chunk_keys, int) or not 1 <= read_chunk_keys <= 1 << 20:
             raise ConfigError(f"read_chunk_keys is {read_chunk_keys!r}: use a whole number from 1 to {1 << 20}")
         if not isinstance(row_cache, bool):
@@ -77,8 +77,10 @@ class EmbeddedRocksDBStateBackend:
             UncleanError: it was not closed, and ``recover`` is not set.
             StorageError: missing and ``create`` is false; damaged; or the disk failed.
         """
+        check_options(slot, max_parallelism)
         schema = None if key is None else KeySchema.of(key)
-        return self._open(Path(path), schema, slot, max_parallelism, key_groups, create=create, recover=recover)
+        directory = parse_directory(path)
+        return self._open(directory, schema, slot, max_parallelism, key_groups, create=create, recover=recover)
 
     def restore(
         self,
@@ -93,7 +95,8 @@ class EmbeddedRocksDBStateBackend:
 
         Args:
             path: the directory; missing or empty. On the snapshot's file system, table files are hard-linked.
-            snapshots: one snapshot: its folder, or what ``list_snapshots`` and ``snapshot`` return.
+            snapshots: one snapshot: its folder, or a Snapshot: ``sfkv.list_snapshots(storage)[-1]``, or
+                ``keyed.snapshot(...).result()``.
             key: compared with the snapshot's, if it is given.
             key_groups: must be the snapshot's range, if it is given.
 
@@ -104,14 +107,17 @@ class EmbeddedRocksDBStateBackend:
             CorruptionError: naming the file of the snapshot that is missing, torn or altered; ``path`` is as it was.
             CheckpointError: there is no such snapshot, or ``path`` is not empty.
             SchemaError, KeyGroupError, FormatError: it holds something else; shows both.
+            ConfigError: an option is wrong, or ``snapshots`` is not one snapshot.
         """
-        snapshot = one_of(snapshots)
+        check_options(slot)
+        target = parse_directory(path)
+        snapshot = single_snapshot(snapshots)
         schema = agree_with(snapshot, key, key_groups)
         if snapshot.layout == "rows":
-            restore_rows(snapshot, Path(path), lambda directory: self._store(directory, slot or Slot(), create=True))
+            restore_rows(snapshot, target, lambda directory: self._store(directory, slot or Slot(), create=True))
         else:
-            restore_files(snapshot, Path(path))
-        return self._open(Path(path), schema, slot, snapshot.max_parallelism, snapshot.key_groups, restored_from=snapshot)
+            restore_files(snapshot, target)
+        return self._open(target, schema, slot, snapshot.max_parallelism, snapshot.key_groups, restored_from=snapshot)
 
     def _open(
         self,
@@ -125,18 +131,9 @@ class EmbeddedRocksDBStateBackend:
         recover: bool = False,
         restored_from: Snapshot | None = None,
     ) -> KeyedStateBackend:
-        if max_parallelism is not None:
-            check_parallelism(max_parallelism)
-        if slot is None:
-            slot = Slot()
-        elif not isinstance(slot, Slot):
-            raise ConfigError(f"slot is {slot!r}: pass a sfkv.Slot")
-        try:
+        slot = slot or Slot()
+        with asking_for_a_key(path, key, create):
             store = self._store(path, slot, create=create and key is not None, recover=recover)
-        except StorageError as error:
-            if create and key is None and not os.path.exists(path / "SFKV"):
-                raise ConfigError(f"{path} holds no store yet: pass key=, such as key=str, to make one") from error
-            raise
         try:
             is_new = not store.reserved_rows()
             schema = agree(store, key, max_parallelism, key_groups)
@@ -149,7 +146,7 @@ class EmbeddedRocksDBStateBackend:
 
     def _store(self, path: Path, slot: Slot, *, create: bool, recover: bool = False) -> _core.RocksDBStore:
         return _core.RocksDBStore(
-            str(path.absolute()),
+            str(path),
             slot._native,
             create=create,
             recover=recover,

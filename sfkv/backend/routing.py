@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import pyarrow as pa
 
 from sfkv import _rows
-from sfkv._errors import ConfigError
+from sfkv._errors import ConfigError, SchemaError
 from sfkv._types import KeySchema
 
 MAX_PARALLELISM = 32768
@@ -33,15 +34,26 @@ def key_groups(keys: Any, max_parallelism: int = 128, *, key: Any = None) -> pa.
         An int32 array, aligned with the keys.
 
     Raises:
-        SchemaError, ConfigError
+        SchemaError: keys do not fit ``key``, or do not tell their type without it; names the row.
+        ConfigError: ``max_parallelism``.
 
     Source:
         FORMAT.md section 2.
     """
     check_parallelism(max_parallelism)
     if key is None:
-        key = keys.schema if isinstance(keys, (pa.RecordBatch, pa.Table)) else pa.array(keys).type
+        key = _type_of(keys)
     return _rows.key_groups(KeySchema.of(key), keys, max_parallelism)
+
+
+def _type_of(keys: Any) -> Any:
+    """What keys are that come without a schema."""
+    if isinstance(keys, (pa.RecordBatch, pa.Table)):
+        return keys.schema
+    try:
+        return pa.array(keys).type
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(f"the keys do not tell their type: pass key=, such as key=str ({error})") from error
 
 
 def key_group_range(index: int, parallelism: int, max_parallelism: int = 128) -> tuple[int, int]:
@@ -51,8 +63,13 @@ def key_group_range(index: int, parallelism: int, max_parallelism: int = 128) ->
         ConfigError: unless ``0 <= index < parallelism <= max_parallelism <= 32768``.
     """
     check_parallelism(max_parallelism)
-    if not 0 <= index < parallelism <= max_parallelism:
+    try:
+        index, parallelism = operator.index(index), operator.index(parallelism)
+        is_worker = 0 <= index < parallelism <= max_parallelism
+    except TypeError:
+        is_worker = False
+    if not is_worker:
         raise ConfigError(
-            f"worker {index} of {parallelism} with max_parallelism={max_parallelism}: use 0 <= index < parallelism <= it"
+            f"worker {index!r} of {parallelism!r} with max_parallelism={max_parallelism}: use 0 <= index < parallelism <= it"
         )
     return _rows.range_of(index, parallelism, max_parallelism)

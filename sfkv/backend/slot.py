@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numbers
+from typing import Any
+
 from sfkv import _core
 from sfkv._errors import ConfigError
 from sfkv.config._sizes import parse_bytes
@@ -32,9 +35,9 @@ class Slot:
         if memory_bytes < _SMALLEST_BYTES:
             raise ConfigError(f'memory is {memory!r}: a slot needs at least "4MB"')
         for name, ratio in (("write_buffer_ratio", write_buffer_ratio), ("high_priority_ratio", high_priority_ratio)):
-            if not 0 < ratio < 1:
+            if not isinstance(ratio, numbers.Real) or isinstance(ratio, bool) or not 0 < ratio < 1:
                 raise ConfigError(f"{name} is {ratio!r}: use a number between 0 and 1")
-        self._native = _core.Slot(memory_bytes, write_buffer_ratio, high_priority_ratio)
+        self._native = _core.Slot(memory_bytes, float(write_buffer_ratio), float(high_priority_ratio))
 
     @property
     def memory_bytes(self) -> int:
@@ -63,3 +66,9 @@ class Slot:
 
     def __repr__(self) -> str:
         return f"Slot(memory={self.memory_bytes}, cache_usage_bytes={self.cache_usage_bytes})"
+
+
+def check_slot(slot: Any) -> None:
+    """Refuses what is no slot; None stands for one of its own."""
+    if slot is not None and not isinstance(slot, Slot):
+        raise ConfigError(f"slot is {slot!r}: pass a sfkv.Slot")

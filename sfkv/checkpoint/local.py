@@ -1,6 +1,6 @@
-"""Snapshots in a folder of this machine: one folder ``chk-<id>`` for each, made of hard links.
+"""Snapshots in a folder of this machine: one folder ``chk-<id>`` for each, with the engine's files and a manifest.
 
-A later storage takes files to other places; what stands here is how a snapshot comes to be complete, or never was.
+How a snapshot comes to be complete, or never was.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pathlib import Path
 
 from sfkv import __version__, _core
 from sfkv._errors import CheckpointError, ConfigError, Error, of_system
-from sfkv.checkpoint.manifest import MANIFEST_NAME, Snapshot, SnapshotFile, encode_manifest, read_manifest
+from sfkv.checkpoint.manifest import MANIFEST_NAME, Files, Snapshot, SnapshotFile, encode_manifest, read_manifest
 
 
 def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
     """The complete snapshots in a folder, from the lowest id to the highest; an empty list if there are none.
 
-    Folders without a manifest, which a crash may leave, are passed over. Files are looked at when a snapshot is restored.
+    Folders without a manifest, which a crash may leave, are passed over. Files are looked at when a snapshot is restored. One
+    manifest that cannot be read hides the others: restore one of these by its folder, or take the damaged folder away.
 
     Raises:
         CheckpointError: if the folder or a manifest cannot be read.
@@ -52,17 +53,55 @@ def check_id(id: int) -> int:
     return id
 
 
+# The folders of the snapshots that this process is taking: until its manifest is there, one looks like what a crash has left.
+# No lock, which a fork might find taken: setdefault() is one step.
+_begun: dict[str, object] = {}
+os.register_at_fork(after_in_child=_begun.clear)
+
+
 def prepare_folder(storage: str | os.PathLike[str], id: int) -> Path:
-    """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed."""
+    """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed.
+
+    The folder is the caller's, until ``complete`` or ``abandon`` ends the snapshot.
+
+    Raises:
+        CheckpointError: it is there, or another is being taken there; or the folder cannot be made.
+    """
     folder = Path(storage).absolute() / f"chk-{id}"
-    if os.path.exists(folder / MANIFEST_NAME):
-        raise CheckpointError(f"snapshot {id} is there already: take one with another id", path=str(folder), code="exists")
+    mine = object()
+    if _begun.setdefault(_place(folder), mine) is not mine:
+        raise _is_there(id, folder)
     try:
+        if os.path.exists(folder / MANIFEST_NAME):
+            raise _is_there(id, folder)
         _core.make_directories(folder.parent)
-    except (OSError, Error) as error:
+        discard(folder)
+    except BaseException as error:
+        _give_back(folder)
+        if isinstance(error, CheckpointError) or not isinstance(error, (OSError, Error)):
+            raise
         raise CheckpointError(f"snapshot {id} cannot be stored in {storage}: {error}", path=str(folder)) from error
-    discard(folder)
     return folder
+
+
+def _is_there(id: int, folder: Path) -> CheckpointError:
+    text = f"snapshot {id} is there already, or being taken: take one with another id"
+    return CheckpointError(text, path=str(folder), code="exists")
+
+
+def abandon(folder: Path) -> None:
+    """Ends a snapshot that is not to be."""
+    discard(folder)
+    _give_back(folder)
+
+
+def _place(folder: Path) -> str:
+    """The one name of a folder, however it was spelled."""
+    return os.path.join(os.path.realpath(folder.parent), folder.name)
+
+
+def _give_back(folder: Path) -> None:
+    _begun.pop(_place(folder), None)
 
 
 def discard(folder: Path) -> None:
@@ -73,7 +112,7 @@ def discard(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)  # what stays is passed over, and refused by the next attempt
 
 
-def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, str]]], started: float) -> Snapshot:
+def complete(snapshot: Snapshot, bring_files: Callable[[], Files], started: float) -> Snapshot:
     """Checksums what the engine has not, and writes the manifest: from then on the snapshot is there.
 
     Args:
@@ -96,6 +135,8 @@ def complete(snapshot: Snapshot, bring_files: Callable[[], list[tuple[str, int, 
     except (OSError, Error) as error:
         discard(snapshot.path)
         raise failed(snapshot.id, snapshot.path, error) from error
+    finally:
+        _give_back(snapshot.path)
     return dataclasses.replace(whole, total_ms=(time.monotonic() - started) * 1000)
 
 
@@ -110,15 +151,24 @@ def failed(id: int, folder: Path, cause: Exception) -> CheckpointError:
 
 def write_durably(path: Path, content: bytes) -> None:
     """Writes a file that is there as a whole or not at all, also after a crash."""
-    temporary = path.with_name(path.name + ".new")
-    try:
-        with temporary.open("wb") as file:
+
+    def write(new: Path) -> None:
+        with new.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.rename(path)
-    except OSError:
+
+    replace_durably(path, write)
+
+
+def replace_durably(path: Path, write: Callable[[Path], None]) -> None:
+    """Replaces a file at once: a crash leaves the old one or the new. ``write`` writes a file to the disk."""
+    new = path.with_name(path.name + ".new")
+    try:
+        write(new)
+        new.rename(path)
+    except BaseException:
         with contextlib.suppress(OSError):
-            temporary.unlink()
+            new.unlink()
         raise
     _core.sync_directory(path.parent)

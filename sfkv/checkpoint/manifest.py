@@ -18,6 +18,12 @@ import msgspec
 from sfkv._descriptions import UNREADABLE, Operator, Table
 from sfkv._errors import CheckpointError, CorruptionError, FormatError
 from sfkv.checkpoint.metadata import Metadata, describe_metadata, parse_metadata
+from sfkv.checkpoint.rows_file import ROWS_NAME
+
+# What the files of a snapshot are: a database's, or one file of rows.
+Layout = Literal["rocksdb", "rows"]
+# The files as a backend gives them: name, bytes, and CRC32C as eight hexadecimal digits, or "" where it is still to be taken.
+Files = list[tuple[str, int, str]]
 
 MANIFEST_NAME = "SNAPSHOT"
 FORMAT = 2
@@ -67,7 +73,7 @@ class Snapshot:
     tables: tuple[dict[str, Any], ...]
     metadata: Any
     created_ms: int
-    layout: Literal["rocksdb", "rows"] = "rocksdb"
+    layout: Layout = "rocksdb"
     sync_ms: float | None = None
     total_ms: float | None = None
 
@@ -90,12 +96,12 @@ class _Manifest(Operator, kw_only=True):
     tables: list[_StoredTable]
     metadata: Metadata
     files: tuple[SnapshotFile, ...]
-    layout: Literal["rocksdb", "rows"] = "rocksdb"
+    layout: Layout = "rocksdb"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.layout == "rows" and [file.name for file in self.files] != ["ROWS"]:
-            raise ValueError("a snapshot of rows is one file, ROWS")
+        if self.layout == "rows" and [file.name for file in self.files] != [ROWS_NAME]:
+            raise ValueError(f"a snapshot of rows is one file, {ROWS_NAME}")
 
 
 _decode = msgspec.json.Decoder(_Manifest).decode

@@ -1,4 +1,4 @@
-"""What users store beside their state: source offsets and snapshot metadata."""
+"""What users store with a snapshot."""
 
 from __future__ import annotations
 
@@ -11,32 +11,6 @@ from sfkv._errors import CorruptionError, SchemaError
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
-
-
-def encode_offset(offset: Any) -> bytes | None:
-    """A source offset as bytes; None stays None."""
-    if offset is None:
-        return None
-    try:
-        return _encode(offset)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise SchemaError(f"an offset is stored as msgpack, which cannot hold {offset!r}: {error}") from error
-
-
-def decode_offset(stored: bytes | None, path: str) -> Any:
-    """The source offset that was stored in ``path``.
-
-    Raises:
-        CorruptionError: if the bytes are no msgpack.
-    """
-    if stored is None:
-        return None
-    try:
-        return _decode(stored)
-    except UNREADABLE as error:
-        raise CorruptionError(
-            f"Corruption: the source offset in {path} cannot be read: {error}: restore the store from a snapshot", path=path
-        ) from error
 
 
 class Metadata(msgspec.Struct, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or either kind by its rows."""
+"""A snapshot becomes a store, when it was checked: a database by its files, linked or copied, or of any snapshot's rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 from sfkv import _core, _store
@@ -16,12 +17,21 @@ from sfkv.checkpoint.manifest import Snapshot, check_files, read_manifest
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows
 
 
-def one_of(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Snapshot:
-    """The one snapshot that is to be restored."""
-    several = [snapshots] if isinstance(snapshots, (str, os.PathLike)) else list(snapshots)
+def single_snapshot(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Snapshot:
+    """The one snapshot that is to be restored.
+
+    Raises:
+        ConfigError: it is none, or there are several.
+        CheckpointError, CorruptionError, FormatError: it cannot be read.
+    """
+    several = snapshots if isinstance(snapshots, Sequence) and not isinstance(snapshots, (str, bytes)) else [snapshots]
     if len(several) != 1:
         raise ConfigError(f"{len(several)} snapshots were given: pass the one whose range of key groups is to be restored")
-    return read_manifest(several[0])
+    (snapshot,) = several
+    if not isinstance(snapshot, (str, os.PathLike)):
+        hint = "; of a future, its result()" if isinstance(snapshot, Future) else ""
+        raise ConfigError(f"{snapshot!r} is no snapshot: pass its folder, or a sfkv.Snapshot{hint}")
+    return read_manifest(snapshot)
 
 
 def restore_files(snapshot: Snapshot, target: Path) -> None:
@@ -97,12 +107,15 @@ def _blocks_between(store: _core.RocksDBStore, first: bytes, bound: bytes) -> It
 def _making(snapshot: Snapshot, target: Path) -> Iterator[Path]:
     """A directory that becomes ``target`` when all has gone well; else nothing is left of it."""
     partial = target.with_name(target.name + ".restoring")
+    is_current = _is_current(target)
     try:
         _core.make_directories(target.parent)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         yield partial
         partial.rename(target)
+        if is_current:
+            os.chdir(target)  # the process stays where it was: what it was in is gone
         _core.sync_directory(target.parent)
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
@@ -111,6 +124,13 @@ def _making(snapshot: Snapshot, target: Path) -> Iterator[Path]:
         raise CheckpointError(
             f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=str(target)
         ) from error
+
+
+def _is_current(directory: Path) -> bool:
+    try:
+        return os.path.samefile(".", directory)
+    except OSError:
+        return False
 
 
 def _bring_files(snapshot: Snapshot, directory: Path) -> None:

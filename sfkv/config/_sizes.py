@@ -6,6 +6,7 @@ import re
 
 from sfkv._errors import ConfigError
 
+_MOST_BYTES = (1 << 63) - 1
 _UNITS = {
     "": 1,
     "b": 1,
@@ -18,14 +19,16 @@ _UNITS = {
 
 
 def parse_bytes(size: int | str, option: str) -> int:
-    """The number of bytes that ``size`` names. ``option`` is what an error calls it."""
+    """The number of bytes that ``size`` names, up to 2^63 - 1. ``option`` is what an error calls it."""
     if isinstance(size, int) and not isinstance(size, bool):
         count = size
     else:
-        match = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", size.lower()) if isinstance(size, str) else None
+        match = re.fullmatch(r"\s*(\d{1,20})\s*([a-z]*)\s*", size.lower()) if isinstance(size, str) else None
         if match is None or match[2] not in _UNITS:
             raise ConfigError(f'{option} is {size!r}: pass bytes, or a text such as "64MB" (2^20 bytes each)')
         count = int(match[1]) * _UNITS[match[2]]
     if count < 0:
         raise ConfigError(f"{option} is {size!r}: a size cannot be negative")
+    if count > _MOST_BYTES:
+        raise ConfigError(f"{option} is {size!r}: a size is at most {_MOST_BYTES} bytes")
     return count

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, NoReturn
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from sfkv._errors import ConfigError
 from sfkv.backend import rocksdb
@@ -111,22 +111,22 @@ class FileSystemCheckpointStorage(os.PathLike[str]):
         checkpoint_path: a folder of this machine. Other schemes, such as ``s3://``, are not there yet.
 
     Raises:
-        ConfigError: the scheme is not ``file``, the URI names a host, or the path is relative in a URI.
+        ConfigError: the scheme is not ``file``; the URI names a host, or has a query or fragment; or the path is relative in a
+            URI.
     """
 
     def __init__(self, checkpoint_path: str | os.PathLike[str]) -> None:
-        text = os.fspath(checkpoint_path)
-        parts = urlsplit(text)
-        if "://" in text and parts.scheme != "file":
+        text = os.fspath(checkpoint_path) if isinstance(checkpoint_path, (str, os.PathLike)) else None
+        if not isinstance(text, str):
+            raise ConfigError(f"checkpoint_path is {checkpoint_path!r}: use file:///... or a path")
+        is_uri = text[:5].lower() == "file:"
+        if "://" in text and not is_uri:
             raise ConfigError(
                 f"{text!r} is not on this machine, and this version of sfkv does not keep snapshots elsewhere yet: "
                 "use file:///... or a path, and copy the folders away",
                 code="not_yet",
             )
-        is_uri = text.startswith("file:")
-        if is_uri and (parts.netloc not in ("", "localhost") or not parts.path.startswith("/")):
-            raise ConfigError(f"{text!r} names no folder of this machine: use file:///path")
-        self._path = Path(unquote(parts.path)) if is_uri else Path(text)
+        self._path = _path_of(text) if is_uri else Path(text)
 
     def get_checkpoint_path(self) -> str:
         """The folder."""
@@ -137,3 +137,16 @@ class FileSystemCheckpointStorage(os.PathLike[str]):
 
     def __repr__(self) -> str:
         return f"FileSystemCheckpointStorage({str(self._path)!r})"
+
+
+def _path_of(uri: str) -> Path:
+    """The folder that a URI of the scheme ``file`` names."""
+    path = uri[5:]
+    if path.startswith("//"):
+        host, slash, rest = path[2:].partition("/")
+        path = slash + rest if host.lower() in ("", "localhost") else ""
+    if not path.startswith("/"):
+        raise ConfigError(f"{uri!r} names no folder of this machine: use file:///path")
+    if "#" in path or "?" in path:
+        raise ConfigError(f"{uri!r} has a fragment or query, which a folder has not: write %23 for #, and %3F for ?")
+    return Path(unquote(path))

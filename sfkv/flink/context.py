@@ -16,7 +16,7 @@ from sfkv.flink.descriptors import (
     ValueStateDescriptor,
 )
 from sfkv.flink.states import AggregatingState, CurrentKey, ListState, MapCodec, MapState, ReducingState, ValueState
-from sfkv.flink.types import decoder_of, encoder_of, key_decoder_of, key_encoder_of, state_type
+from sfkv.flink.types import decoder_of, encoder_of, key_decoder_of, key_encoder_of, naming, state_type
 
 
 class RuntimeContext:
@@ -82,26 +82,27 @@ class RuntimeContext:
         """
         name, info = self._check(state_descriptor, ValueStateDescriptor, "get_state")
         state = self._keyed.value_state(name, state_type(info))
-        return ValueState(self._current, state, encoder_of(info), decoder_of(info))
+        return ValueState(self._current, state, naming(encoder_of(info), name), decoder_of(info))
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState:
         """The list state of a descriptor. Raises as ``get_state``."""
         name, info = self._check(state_descriptor, ListStateDescriptor, "get_list_state")
         state = self._keyed.list_state(name, state_type(info))
-        return ListState(self._current, state, encoder_of(info), decoder_of(info))
+        return ListState(self._current, state, naming(encoder_of(info), name), decoder_of(info))
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState:
         """The map state of a descriptor. Raises as ``get_state``."""
         name, info = self._check(state_descriptor, MapStateDescriptor, "get_map_state")
         key_info = state_descriptor.key_type_info
-        codec = MapCodec((key_encoder_of(key_info), key_decoder_of(key_info)), (encoder_of(info), decoder_of(info)))
+        keys = naming(key_encoder_of(key_info), name), key_decoder_of(key_info)
+        codec = MapCodec(keys, (naming(encoder_of(info), name), decoder_of(info)))
         return MapState(self._current, self._keyed.map_state(name, state_type(key_info), state_type(info)), codec)
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState:
         """The reducing state of a descriptor. Raises as ``get_state``."""
         name, info = self._check(state_descriptor, ReducingStateDescriptor, "get_reducing_state")
         state = self._keyed.reducing_state(name, state_type(info), reducer_of(state_descriptor.get_reduce_function(), info))
-        return ReducingState(self._current, state, encoder_of(info), decoder_of(info))
+        return ReducingState(self._current, state, naming(encoder_of(info), name), decoder_of(info))
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState:
         """The aggregating state of a descriptor. Raises as ``get_state``."""
@@ -110,7 +111,8 @@ class RuntimeContext:
         aggregate = AggregateAdapter(state_descriptor.get_agg_function(), info, in_info)
         added = object if in_info is None else state_type(in_info)
         state = self._keyed.aggregating_state(name, added, aggregate, accumulator=state_type(info))
-        return AggregatingState(self._current, state, check_plain if in_info is None else encoder_of(in_info))
+        encode = check_plain if in_info is None else encoder_of(in_info)
+        return AggregatingState(self._current, state, naming(encode, name), None)
 
     def _check(self, descriptor: StateDescriptor, wanted: type[StateDescriptor], operation: str) -> tuple[str, Any]:
         """The name and type of a descriptor of the right kind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sfkv._errors import ConfigError
+from sfkv._folds import REDUCES, check_name
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.flink.functions import AggregateFunction, ReduceFunction
 from sfkv.flink.ttl import StateTtlConfig
@@ -106,7 +107,11 @@ class ReducingStateDescriptor(StateDescriptor):
 
     def __init__(self, name: str, reduce_function: Any, type_info: Any) -> None:
         super().__init__(name, type_info)
-        if not isinstance(reduce_function, (ReduceFunction, str)) and not callable(reduce_function):
+        if isinstance(reduce_function, str):
+            check_name(reduce_function, REDUCES, "reduce")
+        elif isinstance(reduce_function, type) and issubclass(reduce_function, ReduceFunction):
+            raise ConfigError(f"{reduce_function!r} is a class, and does not reduce: pass an object of it")
+        elif not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
             raise ConfigError(f"{reduce_function!r} does not reduce: pass a ReduceFunction, or a function of two values")
         self._reduce_function = reduce_function
 

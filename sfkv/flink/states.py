@@ -11,6 +11,7 @@ from typing import Any
 
 from sfkv._errors import SchemaError, UsageError
 from sfkv.flink.types import Convert
+from sfkv.state import folded
 from sfkv.state import list as lists
 from sfkv.state import map as maps
 from sfkv.state import value as single
@@ -162,7 +163,10 @@ class MapState:
         self._put(self._current.key, key, value)
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Sets several entries by one write; an empty dict does nothing. Raises as ``put``, and if it is no mapping."""
+        """Sets several entries; an empty dict does nothing. Raises as ``put``, and if it is no mapping.
+
+        After a StorageError pieces of ``write_batch_bytes`` may have been written; in ``keyed.batch()`` all or none is.
+        """
         self._state.put_all(self._current.key, self._encoded(dict_value))
 
     def remove(self, key: Any) -> None:
@@ -235,12 +239,12 @@ class MapState:
         return f"flink.{self._state!r}"
 
 
-class ReducingState:
-    """What was added, combined into one value for the current key. Given by ``RuntimeContext.get_reducing_state``."""
+class FoldedState:
+    """What was added, folded for the current key."""
 
     __slots__ = ("_add", "_clear", "_current", "_get", "_state")
 
-    def __init__(self, current: CurrentKey, state: Any, encode: Convert | None, decode: Convert | None) -> None:
+    def __init__(self, current: CurrentKey, state: folded.FoldedState, encode: Convert | None, decode: Convert | None) -> None:
         self._current = current
         self._state = state
         self._get = _decoding(state.get, decode)
@@ -248,57 +252,40 @@ class ReducingState:
         self._clear = state.clear
 
     def get(self) -> Any:
-        """The value, or None if nothing was added."""
+        """What it was folded into, or None if nothing was added.
+
+        Raises:
+            UsageError: the function's ``get_result`` raised.
+        """
         return self._get(self._current.key)
 
     def add(self, value: Any) -> None:
-        """Combines a value with what is there.
+        """Folds a value into what is there.
 
         Raises:
-            SchemaError: it does not fit, or is None; the state is as it was.
+            SchemaError: it is None, does not fit its type, or needs one (``in_type_info``); the state is as it was.
             UsageError: the function raised; the state is as it was.
         """
         self._add(self._current.key, value)
 
     def clear(self) -> None:
-        """Removes the value, if there is one."""
+        """Forgets what was added, if anything was."""
         self._clear(self._current.key)
 
     def __repr__(self) -> str:
         return f"flink.{self._state!r}"
 
 
-class AggregatingState:
+class ReducingState(FoldedState):
+    """What was added, combined into one value for the current key. Given by ``RuntimeContext.get_reducing_state``."""
+
+    __slots__ = ()
+
+
+class AggregatingState(FoldedState):
     """What was added, folded into an accumulator for the current key. Given by ``RuntimeContext.get_aggregating_state``."""
 
-    __slots__ = ("_add", "_clear", "_current", "_get", "_state")
-
-    def __init__(self, current: CurrentKey, state: Any, encode: Convert | None) -> None:
-        self._current = current
-        self._state = state
-        self._get = state.get
-        self._add = _encoding(state.add, encode)
-        self._clear = state.clear
-
-    def get(self) -> Any:
-        """The result of the accumulator, or None if nothing was added."""
-        return self._get(self._current.key)
-
-    def add(self, value: Any) -> None:
-        """Adds a value to the accumulator.
-
-        Raises:
-            SchemaError: it is None, does not fit the descriptor's ``in_type_info``, or needs one; the state is as it was.
-            UsageError: the function raised; the state is as it was.
-        """
-        self._add(self._current.key, value)
-
-    def clear(self) -> None:
-        """Removes the accumulator, if there is one."""
-        self._clear(self._current.key)
-
-    def __repr__(self) -> str:
-        return f"flink.{self._state!r}"
+    __slots__ = ()
 
 
 class Decoded:

@@ -76,13 +76,17 @@ class RowTypeInfo:
         return decode
 
     def key_encoder(self) -> Convert | None:
-        """User keys of several columns are tuples in sfkv already."""
-        return None if self.of_tuples else tuple
+        """User keys of several columns are tuples in sfkv; a plain tuple is taken as it is."""
+        if self.of_tuples and not any(map(encoder_of, self.types)):
+            return None
+        encode = self.encoder()
+        return lambda key: None if key is None else tuple(encode(key).values())
 
     def key_decoder(self) -> Convert | None:
-        if self.of_tuples:
+        if self.of_tuples and not any(map(decoder_of, self.types)):
             return None
-        return lambda key: self.decoder()(dict(zip(self.names, key, strict=True)))
+        decode = self.decoder()
+        return lambda key: decode(dict(zip(self.names, key, strict=True)))
 
     @property
     def _kind(self) -> str:
@@ -347,6 +351,20 @@ def encoder_of(type_info: Any) -> Convert | None:
 def decoder_of(type_info: Any) -> Convert | None:
     """What turns what the state gives into a value; None if it is given as it is."""
     return type_info.decoder() if isinstance(type_info, TypeInformation) else None
+
+
+def naming(encode: Convert | None, state: str) -> Convert | None:
+    """``encode``, whose errors name the state."""
+    if encode is None:
+        return None
+
+    def encoded(value: Any) -> Any:
+        try:
+            return encode(value)
+        except SchemaError as error:
+            raise SchemaError(f"{error} [state {state!r}]", state=state) from error
+
+    return encoded
 
 
 def key_encoder_of(type_info: Any) -> Convert | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from sfkv._folds import BUILT_INS, REDUCES, aggregated, check_name, reduced
 from sfkv._rows import ValueRows
 from sfkv._stored_types import Column
 from sfkv._types import KeySchema, Msgpack, ValueSchema
-from sfkv.state.scan import Layout
+from sfkv.state.scan import ScanColumns
 
 # Rows that are not read as values: accumulators.
 _ROWS = ValueSchema([Column("value", pa.binary(), nullable=False)], is_record=False)
@@ -45,7 +46,7 @@ class Folding:
     given: Any = None
 
     @property
-    def kind(self) -> int:
+    def table_kind(self) -> int:
         """What the table's rows are to the store."""
         return _table.LIST if self.aggregate == "collect" else _table.VALUE
 
@@ -82,12 +83,14 @@ class Folding:
         fold = BUILT_INS[str(self.aggregate)].fold
         return _fold.FoldTable(table, fold or 0, ValueRows(self.value, name), ValueRows(self.result or self.value, name))
 
-    def layout(self, key: KeySchema) -> Layout:
+    def scan_columns(self, key: KeySchema) -> ScanColumns:
         """Which columns a scan gives."""
         if self.stored is not _ROWS:
-            return Layout(key, self.stored.scan_arrow(of_lists=self.aggregate == "collect"))
+            return ScanColumns(key, self.stored.scan_arrow(of_lists=self.aggregate == "collect"))
         given = pa.struct([pa.field("value", self.arrow)]) if self.result is None else self.result.record_arrow
-        return Layout(key, given, stored=_ROWS.record_arrow)
+        if self.functions is not None:  # which may make None
+            given = pa.struct([field.with_nullable(True) for field in given])
+        return ScanColumns(key, given, stored=_ROWS.record_arrow)
 
     def conversion(self, opened: Any) -> Callable[[pa.StructArray], pa.StructArray] | None:
         """What makes the values that a scan gives of those that it reads; None if they are the same."""
@@ -151,6 +154,8 @@ def aggregating(type: Any, aggregate: Any, accumulator: Any, result: Any) -> Fol
             raise ConfigError(f"accumulator= and result= are for objects: {aggregate!r} has its own", operation="register")
         made = aggregated(aggregate, value)
         return Folding(aggregate, value, value if aggregate in ("last", "collect") else _ROWS, made)
+    if inspect.isclass(aggregate):
+        raise ConfigError(f"aggregate is the class {aggregate.__name__}: pass an object of it", operation="register")
     missing = [method for method in _METHODS if not callable(getattr(aggregate, method, None))]
     if missing:
         raise ConfigError(

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from sfkv import _list, _table
 from sfkv._errors import SchemaError
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class ListState:
@@ -45,7 +45,11 @@ class ListState:
     # --- One key.
 
     def get(self, key: Any) -> list[Any]:
-        """The list of a key, in the order of adding; a new one, which may be changed freely."""
+        """The list of a key, in the order of adding; a new one, which may be changed freely.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+        """
         return self._lists.get(key)
 
     def add(self, key: Any, value: Any) -> None:
@@ -54,7 +58,7 @@ class ListState:
         Raises:
             SchemaError: the value does not fit, or is None.
             LimitError: the list would take more than 256 MiB.
-            KeyGroupError, ClosedError, BusyError, StorageError
+            KeyGroupError, ClosedError, BusyError, StorageError: nothing was written.
         """
         self._lists.add_all(key, (value,), "add")
 
@@ -86,9 +90,16 @@ class ListState:
     def get_many(self, keys: Any) -> Any:
         """The lists of a batch of keys.
 
+        Args:
+            keys: as for ``ValueState.get_many``.
+
         Returns:
             An Arrow list array, aligned with the keys, empty where there is no list; a list of lists of objects where a
             serializer made them.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+            LimitError: the answer has more than 2^31 - 1 elements, or bytes of them.
         """
         return self._lists.get_many(keys)
 
@@ -113,26 +124,36 @@ class ListState:
             keys: as for every batch.
             lists: as many as keys: an Arrow list array, or a sequence of sequences.
             offset: stored in the same write; see ``ValueState.put_many``.
+
+        Raises:
+            SchemaError, LimitError, KeyGroupError, ClosedError, BusyError: nothing was written.
+            StorageError: without an offset, pieces of ``write_batch_bytes`` may have been written, in order.
         """
         self._lists.update_many(keys, lists, encode_offset(offset))
 
     def clear_many(self, keys: Any, *, offset: Any = None) -> None:
-        """Removes the lists of a batch of keys."""
+        """Removes the lists of a batch of keys. ``offset`` and errors as for ``add_many``."""
         self._table.clear_many(keys, encode_offset(offset))
 
     def contains_many(self, keys: Any) -> pa.Array:
-        """Which of the keys have a list: a boolean array, aligned with them."""
+        """Which of the keys have a list: a boolean array, aligned with them. Raises as ``get_many``."""
         return self._table.contains_many(keys)
 
     # --- All keys.
 
     def scan(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys and lists, as record batches of up to ``batch_rows`` rows, as of now."""
-        return Scan(self._table, batch_rows, Layout(self._key, self._value.scan_arrow(of_lists=True)))
+        """All keys and lists, as record batches of up to ``batch_rows`` rows, as of now.
+
+        Raises:
+            UsageError: a batch is open.
+            ConfigError: ``batch_rows``.
+            ClosedError, BusyError, StorageError
+        """
+        return Scan(self._table, batch_rows, ScanColumns(self._key, self._value.scan_arrow(of_lists=True)))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys that have a list."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        """All keys that have a list. Raises as ``scan``."""
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"ListState({self._name!r}, {self._value})"

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from sfkv import _map, _table
 from sfkv._errors import BusyError, ClosedError, SchemaError
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class MapState:
@@ -45,7 +45,11 @@ class MapState:
     # --- One entry, and one key.
 
     def get(self, key: Any, user_key: Any, default: Any = None) -> Any:
-        """The value of an entry, or ``default`` where there is none; None where None is stored."""
+        """The value of an entry, or ``default`` where there is none; None where None is stored.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+        """
         return self._maps.get(key, user_key, default)
 
     def put(self, key: Any, user_key: Any, value: Any) -> None:
@@ -57,11 +61,16 @@ class MapState:
         self._maps.put(key, user_key, value)
 
     def delete(self, key: Any, user_key: Any) -> None:
-        """Removes an entry, if it is there."""
+        """Removes an entry, if it is there. Raises as ``put``."""
         self._maps.delete(key, user_key)
 
     def put_all(self, key: Any, mapping: Mapping[Any, Any]) -> None:
-        """Sets several entries of a key; an empty mapping does nothing."""
+        """Sets several entries of a key; an empty mapping does nothing.
+
+        Raises:
+            SchemaError, LimitError, KeyGroupError, ClosedError, BusyError: nothing was written.
+            StorageError: pieces of ``write_batch_bytes`` may have been written, in order; in ``keyed.batch()`` all or none is.
+        """
         if not isinstance(mapping, Mapping):
             raise SchemaError(f"a mapping is expected, and {mapping!r} is none [state {self._name!r}]", state=self._name)
         self._maps.put_all(key, mapping)
@@ -71,7 +80,7 @@ class MapState:
         return self._maps.is_empty(key)
 
     def clear(self, key: Any) -> None:
-        """Removes all entries of a key: one by one up to 1,000 of them, else by a range."""
+        """Removes all entries of a key: one by one up to 1,000 of them, else by a range. Raises as ``put``."""
         self._maps.clear(key)
 
     def __contains__(self, key: Any) -> bool:
@@ -94,6 +103,10 @@ class MapState:
         Returns:
             An Arrow array, aligned with the entries, null where there is none and where it is None (``contains_many`` tells
             them apart); a list of objects where a serializer made them.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+            LimitError: the answer has more than 2^31 - 1 bytes in one column.
         """
         return self._maps.get_many(keys, user_keys)
 
@@ -105,11 +118,15 @@ class MapState:
             user_keys: as for ``get_many``.
             values: as many as keys; as for ``ValueState.put_many``.
             offset: stored in the same write; see ``ValueState.put_many``.
+
+        Raises:
+            SchemaError, LimitError, KeyGroupError, ClosedError, BusyError: nothing was written.
+            StorageError: without an offset, pieces of ``write_batch_bytes`` may have been written, in order.
         """
         self._maps.put_many(keys, user_keys, values, encode_offset(offset))
 
     def delete_many(self, keys: Any, user_keys: Any, *, offset: Any = None) -> None:
-        """Removes a batch of entries."""
+        """Removes a batch of entries. Arguments and errors as of ``put_many``."""
         self._maps.delete_many(keys, user_keys, encode_offset(offset))
 
     def items_many(self, keys: Any) -> Any:
@@ -118,26 +135,47 @@ class MapState:
         Returns:
             An Arrow map array, aligned with the keys, the entries of each in the order of their user keys; empty where there
             are none. A list of dicts of objects where a serializer made the values.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+            LimitError: the answer has more than 2^31 - 1 entries, or bytes in one column.
         """
         return self._maps.items_many(keys)
 
     def contains_many(self, keys: Any, user_keys: Any = None) -> pa.Array:
-        """Which keys have an entry; with ``user_keys``, which entries there are. A boolean array."""
+        """Which keys have an entry; with ``user_keys``, which entries there are.
+
+        Args:
+            keys: as for ``get_many``.
+            user_keys: as many as keys; None to ask for keys.
+
+        Returns:
+            A boolean array, aligned with the keys.
+
+        Raises:
+            SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
+        """
         return self._maps.contains_many(keys, user_keys)
 
     def clear_many(self, keys: Any, *, offset: Any = None) -> None:
-        """Removes all entries of a batch of keys."""
+        """Removes all entries of a batch of keys. ``offset`` and errors as for ``put_many``."""
         self._maps.clear_many(keys, encode_offset(offset))
 
     # --- All keys.
 
     def scan(self, *, batch_rows: int = 65536) -> Scan:
-        """All entries, one a row, as record batches of up to ``batch_rows`` rows, as of now."""
-        return Scan(self._table, batch_rows, Layout(self._key, self._value.record_arrow, user_key=self._user_key))
+        """All entries, one a row, as record batches of up to ``batch_rows`` rows, as of now.
+
+        Raises:
+            UsageError: a batch is open.
+            ConfigError: ``batch_rows``.
+            ClosedError, BusyError, StorageError
+        """
+        return Scan(self._table, batch_rows, ScanColumns(self._key, self._value.record_arrow, user_key=self._user_key))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys that have an entry, each once."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        """All keys that have an entry, each once. Raises as ``scan``."""
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"MapState({self._name!r}, {self._user_key}, {self._value})"
@@ -196,7 +234,7 @@ class MapView(MutableMapping[Any, Any]):
         self._maps.clear(self._key)
 
     def update(self, *others: Any, **named: Any) -> None:
-        """Sets several entries by one write; arguments are a dict's."""
+        """Sets several entries, as ``MapState.put_all`` does; arguments are a dict's."""
         self._maps.put_all(self._key, dict(*others, **named))
 
     def keys(self) -> KeysView[Any]:

@@ -31,7 +31,7 @@ class RowRange:
     reverse: bool = False
 
 
-class Layout:
+class ScanColumns:
     """Which columns a pass gives, and what they are called.
 
     Args:
@@ -109,17 +109,17 @@ class Scan:
         self,
         table: _table.Table,
         batch_rows: int,
-        layout: Layout,
+        columns: ScanColumns,
         rows: RowRange | None = None,
         *,
         convert: Callable[[pa.StructArray], pa.StructArray] | None = None,
     ) -> None:
-        check_batch_rows(batch_rows)
+        _check_batch_rows(batch_rows)
         self._convert = convert
-        self._schema = layout.schema
-        self._order = layout.order
-        with_values = layout.value_type is not None
-        self._scan: _scan.Scan | None = _scan.Scan(table, batch_rows, with_values, None, layout, rows)
+        self._schema = columns.schema
+        self._order = columns.order
+        with_values = columns.value_type is not None
+        self._scan: _scan.Scan | None = _scan.Scan(table, batch_rows, with_values, None, columns, rows)
 
     @property
     def schema(self) -> pa.Schema:
@@ -164,6 +164,6 @@ class Scan:
         self.close()
 
 
-def check_batch_rows(batch_rows: int) -> None:
+def _check_batch_rows(batch_rows: int) -> None:
     if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 24:
         raise ConfigError(f"batch_rows is {batch_rows!r}: use a whole number from 1 to {1 << 24}")

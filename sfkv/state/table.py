@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from sfkv import _table
 from sfkv._errors import SchemaError
+from sfkv._offsets import encode_offset
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
-from sfkv.state.scan import Layout, RowRange, Scan, check_batch_rows
+from sfkv.state.scan import RowRange, Scan, ScanColumns
 
 _NOTHING = RowRange(key_groups=(0, -1))
 
@@ -41,7 +41,7 @@ class Table:
         # How many leading columns it takes to know the key group.
         self._group_depth = 1 + max(key.group_indices or [len(key.columns) - 1])
         self._prefix_rows: dict[int, KeyRows] = {}
-        self._layouts: dict[Any, Layout] = {}
+        self._scan_columns: dict[Any, ScanColumns] = {}
         self.get = table.get  # type: ignore[method-assign]  # as in ValueState
         self.put = table.put  # type: ignore[method-assign]
 
@@ -95,9 +95,9 @@ class Table:
 
     # --- Batches.
 
-    def get_many(self, keys: Any, *, columns: Sequence[str] | None = None) -> Any:
+    def get_many(self, keys: Any, *, columns: Sequence[str] | str | None = None) -> Any:
         """The values of a batch of keys: as ``ValueState.get_many``. Of several tables in one call: ``keyed.get_many``."""
-        return self._table.get_many(keys, columns)
+        return self._table.get_many(keys, [columns] if isinstance(columns, str) else columns)
 
     def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
         """Sets the values of a batch of keys; a null deletes. Arguments, errors and pieces as of ``ValueState.put_many``."""
@@ -108,7 +108,7 @@ class Table:
         self._table.clear_many(keys, encode_offset(offset), "delete_many")
 
     def contains_many(self, keys: Any) -> pa.Array:
-        """Which of the keys have a row: a boolean array, aligned with them."""
+        """Which of the keys have a row: a boolean array, aligned with them. Raises as ``get_many``."""
         return self._table.contains_many(keys)
 
     # --- Rows in order.
@@ -118,11 +118,10 @@ class Table:
         return self._scan(RowRange(), columns, batch_rows)
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys, as of now."""
-        check_batch_rows(batch_rows)
-        if "keys" not in self._layouts:
-            self._layouts["keys"] = Layout(self._key, None)
-        return Scan(self._table, batch_rows, self._layouts["keys"], RowRange())
+        """All keys, as of now. Raises as ``scan``."""
+        if "keys" not in self._scan_columns:
+            self._scan_columns["keys"] = ScanColumns(self._key, None)
+        return Scan(self._table, batch_rows, self._scan_columns["keys"], RowRange())
 
     def scan_prefix(
         self,
@@ -226,14 +225,13 @@ class Table:
         self._table.delete_range(rows, encoded)
 
     def _scan(self, rows: RowRange, columns: Sequence[str] | str | None, batch_rows: int) -> Scan:
-        check_batch_rows(batch_rows)
         chosen = columns if columns is None or isinstance(columns, str) else tuple(columns)
-        layout = self._layouts.get((chosen,))
-        if layout is None:
-            layout = Layout(self._key, self._value.record_arrow, columns=chosen)
-            if len(self._layouts) < 100:
-                self._layouts[chosen,] = layout
-        return Scan(self._table, batch_rows, layout, rows)
+        scanned = self._scan_columns.get((chosen,))
+        if scanned is None:
+            scanned = ScanColumns(self._key, self._value.record_arrow, columns=chosen)
+            if len(self._scan_columns) < 100:
+                self._scan_columns[chosen,] = scanned
+        return Scan(self._table, batch_rows, scanned, rows)
 
     def _range(
         self, lower: Any, upper: Any, lower_inclusive: bool, upper_inclusive: bool, *, reverse: bool, operation: str

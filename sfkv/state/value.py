@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv import _table
+from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.checkpoint.metadata import encode_offset
 from sfkv.state.bundle import Bundle
-from sfkv.state.scan import Layout, Scan
+from sfkv.state.scan import Scan, ScanColumns
 
 
 class ValueState:
@@ -66,7 +66,7 @@ class ValueState:
         self._table.put(key, value)
 
     def clear(self, key: Any) -> None:
-        """Removes the value of a key, if there is one."""
+        """Removes the value of a key, if there is one. Raises as ``put``."""
         self._table.clear(key)
 
     def __contains__(self, key: Any) -> bool:
@@ -82,13 +82,13 @@ class ValueState:
 
     # --- Batches.
 
-    def get_many(self, keys: Any, *, columns: Sequence[str] | None = None) -> Any:
+    def get_many(self, keys: Any, *, columns: Sequence[str] | str | None = None) -> Any:
         """The values of a batch of keys.
 
         Args:
             keys: an Arrow or NumPy array, or a list; for a key of several columns a record batch, table, struct array, dict
                 or tuple of columns, or a list of tuples.
-            columns: names of a record's columns, to be read in this order; the others are not decoded.
+            columns: names of a record's columns, or one name, to be read in this order; the others are not decoded.
 
         Returns:
             An Arrow array of the state's type, or a struct array of the columns asked for, aligned with the keys, null where
@@ -98,7 +98,7 @@ class ValueState:
             SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
             LimitError: if the answer has more than 2^31 - 1 bytes in one column.
         """
-        return self._table.get_many(keys, columns)
+        return self._table.get_many(keys, [columns] if isinstance(columns, str) else columns)
 
     def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
         """Sets the values of a batch of keys; a null clears.
@@ -117,11 +117,11 @@ class ValueState:
         self._table.put_many(keys, values, encode_offset(offset))
 
     def clear_many(self, keys: Any, *, offset: Any = None) -> None:
-        """Removes the values of a batch of keys. ``offset`` as for ``put_many``."""
+        """Removes the values of a batch of keys. ``offset`` and errors as for ``put_many``."""
         self._table.clear_many(keys, encode_offset(offset))
 
     def contains_many(self, keys: Any) -> pa.Array:
-        """Which of the keys have a value: a boolean array, aligned with them."""
+        """Which of the keys have a value: a boolean array, aligned with them. Raises as ``get_many``."""
         return self._table.contains_many(keys)
 
     def bundle(self, keys: Any, *, offset: Any = None) -> Bundle:
@@ -152,12 +152,18 @@ class ValueState:
 
         Args:
             columns: the names of those that are given, of the key and the value, in this order; the others are not decoded.
+
+        Raises:
+            UsageError: a batch is open.
+            SchemaError: there is no such column; names those that there are.
+            ConfigError: ``batch_rows``.
+            ClosedError, BusyError, StorageError
         """
-        return Scan(self._table, batch_rows, Layout(self._key, self._value.record_arrow, columns=columns))
+        return Scan(self._table, batch_rows, ScanColumns(self._key, self._value.record_arrow, columns=columns))
 
     def scan_keys(self, *, batch_rows: int = 65536) -> Scan:
-        """All keys that have a value."""
-        return Scan(self._table, batch_rows, Layout(self._key, None))
+        """All keys that have a value. Raises as ``scan``."""
+        return Scan(self._table, batch_rows, ScanColumns(self._key, None))
 
     def __repr__(self) -> str:
         return f"ValueState({self._name!r}, {self._value})"

@@ -67,7 +67,7 @@ def test_bad_cells_are_refused(keyed):
         keyed.cells.set("a", 1.0, merge="sum")
     with pytest.raises(sfkv.SchemaError, match="int64 merged by sum.*int64 merged by max"):
         keyed.cells.set("a", 1)
-    for name in ("", "x" * 1001, 7, None):
+    for name in ("", "x" * 1001, 7, None, "\ud800"):
         with pytest.raises(sfkv.ConfigError, match="name"):
             keyed.cells.set(name, 1)
     assert list(keyed.cells) == ["a"]
@@ -104,6 +104,9 @@ def test_payloads_by_key_group(tmp_path):
                 payloads.set(255, bad)
         with pytest.raises(sfkv.KeyGroupError):
             payloads.replace({255: b"x", 3: b"y"})
+        for bad in ({255: None}, {255: b"x", 256: None}, {255: "x"}, [(255, b"x")], None):
+            with pytest.raises(sfkv.SchemaError):
+                payloads.replace(bad)
         assert list(payloads) == [(299, b"new")]
     with backend.restore(tmp_path / "r", taken) as restored:
         assert list(restored.payloads) == [(299, b"new")]
@@ -160,6 +163,23 @@ def test_states_that_nobody_registers_are_listed_kept_and_can_be_dropped(keyed, 
         assert restored.map_state("b", str, int).get("k", "u") == 1
 
 
+def test_a_drop_that_failed_half_way_is_called_again(keyed, monkeypatch):
+    keyed.value_state("gone", int).put("a", 1)
+
+    def fail(*_):
+        raise sfkv.StorageError("IO error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_batch, "drop_table", fail)
+        with pytest.raises(sfkv.StorageError):
+            keyed.drop_state("gone")
+    with pytest.raises(sfkv.UsageError, match="'gone' is being dropped: call drop_state again") as raised:
+        keyed.value_state("gone", int)
+    assert (raised.value.state, raised.value.code) == ("gone", "usage")
+    keyed.drop_state("gone")
+    assert keyed.value_state("gone", int).get("a") is None
+
+
 @pytest.mark.only("rocksdb", reason="memory has nothing of what was written since it was opened after a kill")
 def test_a_drop_that_was_killed_half_way_ends_at_the_next_opening(tmp_path, run_python):
     run_python(
@@ -170,8 +190,8 @@ def test_a_drop_that_was_killed_half_way_ends_at_the_next_opening(tmp_path, run_
         keyed.value_state("kept", int).put_many(range(1000), range(1000))
         keyed.value_state("gone", int).put_many(range(1000), range(1000))
         real = _batch.write_rows
-        def killed(store, rows, operation):
-            real(store, rows, operation)
+        def killed(store, rows, operation, **how):
+            real(store, rows, operation, **how)
             if operation == "drop_state":
                 store.flush()
                 os.kill(os.getpid(), signal.SIGKILL)

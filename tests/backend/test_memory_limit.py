@@ -408,3 +408,27 @@ def rows_of(scan, state):
 
 def part(model, state):
     return {row: value for row, value in model.items() if row[0] == state}
+
+
+def test_at_the_limit_states_are_dropped_and_make_room():
+    with limited() as keyed:
+        first, second = keyed.value_state("first", bytes), keyed.value_state("second", bytes)
+        second.put(1, b"x" * 1000)
+        with pytest.raises(sfkv.LimitError):
+            for key in itertools.count():
+                first.put(key, b"x" * 50)
+        size = 1000
+        while size:  # until not a byte is left
+            try:
+                second.put(1, b"y" * (len(second.get(1)) + size))
+            except sfkv.LimitError:
+                size //= 2
+        keyed.drop_state("first")
+        assert keyed.states == {"second": "value<binary>"}
+        second.put(2, b"x" * 1000)
+
+
+def test_a_call_is_one_write_however_large_it_is():
+    """Where it is split, a piece may be written before the next one passes the limit."""
+    with limited() as keyed:
+        assert keyed._store.write_batch_bytes > 1 << 60

@@ -225,3 +225,17 @@ def test_a_state_may_have_the_number_of_one_of_objects_that_was_dropped(tmp_path
         with restoring.restore(tmp_path / restoring.__class__.__name__, taken) as keyed:
             assert keyed.reducing_state("sum", int, "sum").get("k") == 5
             assert keyed.payloads.get(0) == b"payload"
+
+
+def test_an_object_that_cannot_be_stored_fails_the_close_and_leaves_nothing_beside_what_was_stored(tmp_path):
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        value = keyed.value_state("v", object)
+        value.put(1, {"a": 1})
+        value.get(1)["a"] = object()
+        with pytest.raises(sfkv.SchemaError, match="under the key 1"):
+            keyed.close()
+        assert not keyed.closed
+        assert not list((tmp_path / "s").glob("*.new"))
+        value.put(1, {"a": 2})
+    with sfkv.open(tmp_path / "s") as again:
+        assert again.value_state("v", object).get(1) == {"a": 2}

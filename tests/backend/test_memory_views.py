@@ -258,7 +258,7 @@ def test_a_closed_store_gives_its_snapshot_to_the_end(tmp_path):
     States(keyed).fill()
     go_on = threading.Event()
     keyed.snapshot(0, tmp_path / "chk").result()
-    keyed._uploads.submit(go_on.wait)
+    keyed._finisher.submit(go_on.wait)
     future = keyed.snapshot(1, tmp_path / "chk")
     scan = keyed.value_state("fixed", int).scan()
     keyed._store.close()  # at once, without waiting
@@ -268,7 +268,7 @@ def test_a_closed_store_gives_its_snapshot_to_the_end(tmp_path):
     assert keyed._store.kept_bytes > 0
     go_on.set()
     assert future.result(60).files[0].crc32c == sfkv.list_snapshots(tmp_path / "chk")[0].files[0].crc32c
-    keyed._uploads.shutdown()
+    keyed._finisher.shutdown()
     del future
     gc.collect()
     assert keyed._store.kept_bytes == 0

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfkv
-from tests.backends import new_backend
+from tests.backends import new_backend, other
 
 pytestmark = pytest.mark.backends
 
@@ -160,7 +160,7 @@ def test_registering_again_gives_the_same_state_or_an_error_that_shows_both(keye
         assert again.states["v"] == "value<int64>"
 
 
-@pytest.mark.parametrize("name", ["", "x" * 1001, 7, None, b"v"])
+@pytest.mark.parametrize("name", ["", "x" * 1001, 7, None, b"v", "\ud800"])
 def test_bad_names_are_refused(keyed, name):
     with pytest.raises(sfkv.ConfigError, match="name"):
         keyed.value_state(name, int)
@@ -187,6 +187,7 @@ def test_a_backend_holds_256_states(tmp_path):
         pa.binary(0),
         pa.struct([]),
         set,
+        {"\ud800": int},
         "int",
         7,
     ],
@@ -227,10 +228,41 @@ def test_another_key_range_or_parallelism_is_refused_and_shows_both(tmp_path):
         assert (keyed.key_groups, keyed.max_parallelism) == ((3, 9), 64)
 
 
-@pytest.mark.parametrize("key_groups", [(0, 128), (-1, 3), (5, 4), (1,), "ab", 3, (0, 1, 2)])
+@pytest.mark.parametrize("key_groups", [(0, 128), (-1, 3), (5, 4), (1,), "ab", 3, (0, 1, 2), (), (0.5, 3.5), ("0", "1")])
 def test_a_bad_range_is_refused(tmp_path, key_groups):
     with pytest.raises(sfkv.ConfigError, match="key_groups"):
         sfkv.open(tmp_path / "s", key=str, key_groups=key_groups)
+    with sfkv.open(tmp_path / "s", key=str) as keyed:
+        taken = keyed.snapshot(1, tmp_path / "chk").result()
+    with pytest.raises(sfkv.ConfigError, match="key_groups"):
+        sfkv.open(tmp_path / "s", key_groups=key_groups)
+    with pytest.raises(sfkv.ConfigError, match="key_groups"):
+        new_backend().restore(tmp_path / "r", taken, key_groups=key_groups)
+
+
+@pytest.mark.parametrize("path", [7, b"s", ["s"]])
+def test_what_is_no_path_is_no_directory(path):
+    for call in (lambda: sfkv.open(path, key=str), lambda: new_backend().restore(path, "chk-1")):
+        with pytest.raises(sfkv.ConfigError, match="path is .*HashMapStateBackend takes None"):
+            call()
+
+
+@pytest.mark.only("rocksdb", reason="memory needs no directory")
+def test_state_on_disk_needs_a_directory():
+    with pytest.raises(sfkv.ConfigError, match="path is None: state on disk needs a directory; HashMapStateBackend takes None"):
+        sfkv.open(None, key=str)
+
+
+@pytest.mark.parametrize("slot", ["256MB", 1 << 28, True])
+def test_what_is_no_slot_is_refused_before_anything_is_made(tmp_path, slot):
+    with sfkv.open(tmp_path / "s", key=str) as keyed:
+        taken = keyed.snapshot(1, tmp_path / "chk").result()
+    for backend in (new_backend(), new_backend(other())):
+        with pytest.raises(sfkv.ConfigError, match=r"slot is .*: pass a sfkv\.Slot"):
+            backend.open(tmp_path / "new", key=str, slot=slot)
+        with pytest.raises(sfkv.ConfigError, match=r"slot is .*: pass a sfkv\.Slot"):
+            backend.restore(tmp_path / "new", taken, slot=slot)
+        assert not (tmp_path / "new").exists()
 
 
 def test_a_new_store_needs_a_key(tmp_path):
@@ -379,6 +411,20 @@ def test_a_directory_that_may_not_be_written_is_a_storage_error(run_python):
 def test_bad_memory_is_refused(memory):
     with pytest.raises(sfkv.ConfigError, match="memory"):
         sfkv.Slot(memory)
+
+
+@pytest.mark.parametrize("ratio", [0, 1, -0.5, float("nan"), "0.5", None, True, [0.5]])
+def test_bad_ratios_are_refused(ratio):
+    with pytest.raises(sfkv.ConfigError, match="write_buffer_ratio"):
+        sfkv.Slot(write_buffer_ratio=ratio)
+    with pytest.raises(sfkv.ConfigError, match="high_priority_ratio"):
+        sfkv.Slot(high_priority_ratio=ratio)
+
+
+@pytest.mark.parametrize("size", [0, -1, "257MB", 2**63 - 1, 2**63, "many"])
+def test_writes_are_not_split_at_more_than_lies_in_memory(size):
+    with pytest.raises(sfkv.ConfigError, match="write_batch_bytes"):
+        sfkv.EmbeddedRocksDBStateBackend(write_batch_bytes=size)
 
 
 @pytest.mark.only("rocksdb", reason="memory takes nothing from a slot")

@@ -9,8 +9,8 @@ import pytest
 
 import sfkv
 from sfkv import _batch, _core, _store
+from sfkv._offsets import decode_offset
 from sfkv.checkpoint.manifest import Snapshot, SnapshotFile, encode_manifest, read_manifest
-from sfkv.checkpoint.metadata import decode_offset
 from sfkv.checkpoint.restore import verify
 
 KEY = {"columns": [{"name": "key", "type": "utf8", "nullable": False}], "record": False, "hash": "java"}

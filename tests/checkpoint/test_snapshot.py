@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import shutil
+import threading
 import zlib
 
 import pytest
@@ -106,6 +107,15 @@ def test_metadata_comes_back_as_it_was(keyed, storage):
     assert [snapshot.metadata for snapshot in sfkv.list_snapshots(storage)] == given
 
 
+def test_metadata_are_those_of_the_call(keyed, storage, held_up):
+    metadata = {"offset": 1}
+    future = keyed.snapshot(1, storage, metadata=metadata)
+    metadata["offset"] = 999
+    held_up.set()
+    assert future.result().metadata == {"offset": 1}
+    assert sfkv.list_snapshots(storage)[0].metadata == {"offset": 1}
+
+
 def test_metadata_that_cannot_be_stored_is_refused_before_anything_happens(keyed, storage):
     with pytest.raises(sfkv.SchemaError, match="metadata"):
         keyed.snapshot(1, storage, metadata=object())
@@ -126,6 +136,81 @@ def test_an_id_is_used_once(keyed, storage):
         keyed.snapshot(1, storage)
     assert raised.value.code == "exists"
     assert {path.name: path.read_bytes() for path in taken.path.iterdir()} == before
+
+
+@pytest.fixture
+def held_up(monkeypatch):
+    """An event until which no snapshot comes to be complete."""
+    go_on = threading.Event()
+    write = local.write_durably
+
+    def wait_and_write(*arguments):
+        assert go_on.wait(30)
+        write(*arguments)
+
+    monkeypatch.setattr(local, "write_durably", wait_and_write)
+    yield go_on
+    go_on.set()
+
+
+@pytest.mark.parametrize("by", ["the same backend", "another one", "another one by another path"])
+def test_an_id_that_is_being_taken_is_refused_and_the_first_one_is_complete(keyed, storage, tmp_path, held_up, by):
+    fill(keyed, 0, 10)
+    first = keyed.snapshot(1, storage)
+    (tmp_path / "link").symlink_to(storage)
+    with sfkv.open(tmp_path / "other", key=str) as other:
+        where = tmp_path / "link" if by.endswith("path") else storage
+        with pytest.raises(sfkv.CheckpointError, match="being taken: take one with another id") as raised:
+            (keyed if by == "the same backend" else other).snapshot(1, where)
+        assert raised.value.code == "exists"
+        held_up.set()
+        assert first.result().metadata is None
+        with pytest.raises(sfkv.CheckpointError, match="another id"):
+            other.snapshot(1, where)
+    with new_backend().restore(tmp_path / "r", storage / "chk-1") as restored:
+        assert rows_of(restored) == numbers(0, 10)
+
+
+def test_an_id_is_free_again_after_a_snapshot_that_was_cancelled(keyed, storage, held_up):
+    fill(keyed, 0, 10)
+    first, second = keyed.snapshot(1, storage), keyed.snapshot(2, storage)
+    assert second.cancel()
+    assert not (storage / "chk-2").exists()
+    again = keyed.snapshot(2, storage)
+    held_up.set()
+    assert (first.result().id, again.result().id) == (1, 2)
+
+
+def test_a_forked_child_takes_what_its_parent_gave_up(run_python):
+    """It does not see the parent give it up, and nothing else tells it."""
+    done = run_python(
+        """
+        import os, threading, sfkv
+        from sfkv.checkpoint import local
+        from tests.backends import new_backend
+        go_on = threading.Event()
+        write = local.write_durably
+        local.write_durably = lambda *arguments: go_on.wait(30) and write(*arguments)
+        snapshots = f"{STORE}-snapshots"
+        with new_backend().open(STORE, key=str) as keyed:
+            keyed.snapshot(1, snapshots)
+            second = keyed.snapshot(2, snapshots)
+            read, write_end = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.read(read, 1)
+                local.write_durably = write
+                with new_backend().open(f"{STORE}-of-child", key=str) as own:
+                    own.snapshot(2, snapshots, metadata="child's").result()
+                os._exit(0)
+            assert second.cancel()
+            os.write(write_end, b"x")
+            assert os.waitpid(child, 0)[1] == 0
+            go_on.set()
+        print([snapshot.metadata for snapshot in sfkv.list_snapshots(snapshots)])
+        """
+    )
+    assert done.stdout == '[None, "child\'s"]\n'
 
 
 def test_what_an_unfinished_attempt_left_is_no_snapshot_and_is_replaced(keyed, storage, tmp_path):
@@ -296,6 +381,32 @@ def test_a_target_that_is_not_empty_is_refused_and_untouched(snapshot, tmp_path)
     (tmp_path / "r" / "mine").unlink()
     with new_backend().restore(tmp_path / "r", snapshot) as restored:
         assert len(rows_of(restored)) == 2000
+
+
+def test_what_is_no_snapshot_is_refused_and_says_what_is(keyed, storage, tmp_path):
+    future = keyed.snapshot(1, storage)
+    future.result()
+    for wrong in (future, [future]):
+        with pytest.raises(sfkv.ConfigError, match=r"no snapshot: .*of a future, its result\(\)"):
+            new_backend().restore(tmp_path / "r", wrong)
+    for wrong in (None, 7, b"chk-1", [None], {1: 2}):
+        with pytest.raises(sfkv.ConfigError, match="no snapshot: pass its folder"):
+            new_backend().restore(tmp_path / "r", wrong)
+    for wrong in ([], sfkv.list_snapshots(storage) * 2):
+        with pytest.raises(sfkv.ConfigError, match="snapshots were given"):
+            new_backend().restore(tmp_path / "r", wrong)
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("path", [".", "../here", "below/.."])
+def test_a_restore_into_the_current_directory_leaves_the_process_there(snapshot, tmp_path, monkeypatch, path):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with new_backend().restore(path, snapshot) as restored:
+        assert (restored.path, rows_of(restored)) == (str(tmp_path / "here"), numbers(0, 2000))
+    assert os.getcwd() == str(tmp_path / "here")
+    with sfkv.open(".") as again:
+        assert rows_of(again) == numbers(0, 2000)
 
 
 @pytest.mark.only("rocksdb", reason="a restore into memory makes no directory beside the target")

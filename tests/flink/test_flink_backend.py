@@ -137,5 +137,31 @@ def test_other_storages_are_refused(text):
         FileSystemCheckpointStorage(text)
 
 
+@pytest.mark.parametrize("text", ["file:///tmp/a#b", "file:///tmp/a?b", "file:/tmp/a?"])
+def test_a_uri_with_a_query_or_fragment_is_refused_and_says_how_to_write_it(text):
+    with pytest.raises(sfkv.ConfigError, match="%23.*%3F"):
+        FileSystemCheckpointStorage(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("FILE:///tmp/a", "/tmp/a"),
+        ("File://LOCALHOST/tmp/a", "/tmp/a"),
+        ("file:///tmp/a%23b%3Fc", "/tmp/a#b?c"),
+        ("/tmp/a#b?c", "/tmp/a#b?c"),
+        ("//[a/b", "//[a/b"),
+    ],
+)
+def test_a_storage_is_the_folder_that_is_written(text, path):
+    assert FileSystemCheckpointStorage(text).get_checkpoint_path() == path
+
+
+@pytest.mark.parametrize("wrong", [None, 7, b"/tmp/a"])
+def test_what_is_no_path_is_no_storage(wrong):
+    with pytest.raises(sfkv.ConfigError, match="checkpoint_path"):
+        FileSystemCheckpointStorage(wrong)
+
+
 def test_a_relative_path_is_one(tmp_path):
     assert FileSystemCheckpointStorage(Path("chk")).get_checkpoint_path() == "chk"

@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 import sfkv
-from sfkv.flink import HashMapStateBackend, MapStateDescriptor, Row, RuntimeContext, Types, ValueStateDescriptor
+from sfkv.flink import (
+    HashMapStateBackend,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    Row,
+    RuntimeContext,
+    Types,
+    ValueStateDescriptor,
+)
 
 UTC = dt.timezone.utc
 
@@ -116,8 +125,9 @@ class Nameless:
 )
 def test_what_does_not_fit_a_type_is_refused(context, info, value):
     state = context.get_state(ValueStateDescriptor("v", info))
-    with pytest.raises(sfkv.SchemaError):
+    with pytest.raises(sfkv.SchemaError) as raised:
         state.update(value)
+    assert raised.value.state == "v" or info is object  # a serializer knows no state
     assert state.value() is None
 
 
@@ -172,6 +182,65 @@ def test_a_row_type_takes_rows_tuples_lists_and_dicts(context):
 def test_a_type_that_cannot_be_stored_is_refused_where_it_is_made(make):
     with pytest.raises(sfkv.SchemaError):
         make()
+
+
+@pytest.mark.parametrize("info", [Types.BIG_INT(), Types.TUPLE([int])], ids=str)
+def test_a_type_of_the_layer_that_stands_for_one_of_sfkv_says_how_it_is_written(backend, tmp_path, info):
+    with pytest.raises(sfkv.SchemaError, match=r"sfkv\.flink's types, their \.arrow"):
+        backend.open(tmp_path / "s", key=info)
+    with backend.open(tmp_path / "s", key=info.arrow) as keyed:
+        assert keyed.states == {}
+
+
+def test_row_keys_are_found_however_they_are_spelled(keyed, context):
+    info = Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.STRING()])
+    state = context.get_map_state(MapStateDescriptor("m", info, Types.LONG()))
+    context.set_current_key("x")
+    for number, key in enumerate([{"b": "y", "a": "x"}, Row(b="y", a="x"), Row("x", "y"), ("x", "y"), ["x", "y"]]):
+        state.put(key, number)
+        assert (state.get(key), state.contains(key)) == (number, True)
+    assert dict(keyed.map_state("m", info.arrow, int)["x"].items()) == {("x", "y"): 4}
+    assert list(state.keys()) == [Row(a="x", b="y")]
+
+
+@pytest.mark.parametrize("key", ["xy", 5, None, ("x",), {"a": "x", "c": "y"}, Row(a="x", c="y")])
+@pytest.mark.parametrize("call", [lambda s, k: s.put(k, 1), lambda s, k: s.get(k), lambda s, k: s.contains(k)])
+def test_what_is_no_row_is_no_row_key(context, key, call):
+    info = Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.STRING()])
+    state = context.get_map_state(MapStateDescriptor("m", info, Types.LONG()))
+    context.set_current_key("x")
+    with pytest.raises(sfkv.SchemaError) as raised:
+        call(state, key)
+    assert raised.value.state == "m"
+    assert state.is_empty()
+
+
+def test_what_does_not_fit_names_the_state(context):
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    context.set_current_key("x")
+    listed = context.get_list_state(ListStateDescriptor("l", pair))
+    mapped = context.get_map_state(MapStateDescriptor("m", Types.LONG(), pair))
+    reducing = context.get_reducing_state(ReducingStateDescriptor("r", max, pair))
+    for call, name in [
+        (lambda: listed.add(1), "l"),
+        (lambda: listed.add_all([(1, 2), 1]), "l"),
+        (lambda: listed.update([1]), "l"),
+        (lambda: mapped.put(1, 1), "m"),
+        (lambda: mapped.put_all({1: 1}), "m"),
+        (lambda: reducing.add(1), "r"),
+    ]:
+        with pytest.raises(sfkv.SchemaError, match=f"a tuple of 2 fields is expected, .*state '{name}'") as raised:
+            call()
+        assert raised.value.state == name
+
+
+def test_big_integers_in_tuples_are_user_keys(context):
+    state = context.get_map_state(MapStateDescriptor("m", Types.TUPLE([Types.BIG_INT(), Types.STRING()]), Types.LONG()))
+    context.set_current_key("x")
+    state.put((10**40, "a"), 1)
+    (key,) = state.keys()
+    assert key == (10**40, "a")
+    assert type(key[0]) is int
 
 
 @dataclass

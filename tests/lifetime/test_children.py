@@ -260,7 +260,7 @@ def test_close_waits_for_a_snapshot_in_progress(in_memory, discard):
     keyed = opened(in_memory / "s")
     keyed.snapshot(0, keyed.path + "-other").result(60)
     go_on = threading.Event()
-    keyed._uploads.submit(go_on.wait)  # the thread that completes snapshots has something else to do first
+    keyed._finisher.submit(go_on.wait)  # the thread that completes snapshots has something else to do first
     future = start_snapshot(keyed)
     closing = threading.Thread(target=keyed.close, kwargs={"discard": discard})
     closing.start()

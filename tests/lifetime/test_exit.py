@@ -23,7 +23,7 @@ from tests.lifetime import workers
 warnings.simplefilter("ignore", ResourceWarning)
 begun = workers.inherit(STORE)
 begun.future.result(60)
-begun.keyed._uploads.submit(time.sleep, 0.2)
+begun.keyed._finisher.submit(time.sleep, 0.2)
 running = begun.keyed.snapshot(2, STORE + "/chk")
 """
 

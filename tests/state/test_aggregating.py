@@ -334,6 +334,50 @@ def test_an_object_that_returns_what_msgpack_cannot_hold(keyed):
     assert "a" not in state
 
 
+class Second(Mean):
+    """The second value; there is none until it comes."""
+
+    def create(self):
+        return []
+
+    def add(self, accumulator, value):
+        return [*accumulator, value]
+
+    def result(self, accumulator):
+        return accumulator[1] if len(accumulator) > 1 else None
+
+
+class SecondInRecord(Second):
+    def result(self, accumulator):
+        return {"second": accumulator[1]} if len(accumulator) > 1 else None
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "result", "second", "columns"),
+    [
+        (Second(), int, 2, {"value": 2}),
+        (Second(), None, 2, {"value": b"\2"}),
+        (SecondInRecord(), {"second": int}, {"second": 2}, {"second": 2}),
+    ],
+)
+def test_a_result_may_be_none(keyed, aggregate, result, second, columns):
+    state = keyed.aggregating_state("s", int, aggregate, result=result)
+    state.add_many(["a", "b", "b"], [1, 1, 2])
+    assert (state.get("a", "default"), state["a"], "a" in state) == (None, None, True)
+    assert (state.get("c", "default"), "c" in state) == ("default", False)
+    with pytest.raises(KeyError):
+        state["c"]
+    many = state.get_many(["a", "b", "c"])
+    assert (many if result is None else many.to_pylist()) == [None, second, None]
+    scan = state.scan().to_arrow()
+    scan.validate(full=True)
+    assert all(scan.schema.field(name).nullable for name in columns)
+    assert sorted(scan.to_pylist(), key=lambda row: row["key"]) == [
+        {"key": "a", **dict.fromkeys(columns)},
+        {"key": "b", **columns},
+    ]
+
+
 def test_an_object_must_have_all_methods(keyed):
     class Half:
         def create(self): ...
@@ -342,6 +386,8 @@ def test_an_object_must_have_all_methods(keyed):
 
     with pytest.raises(sfkv.ConfigError, match="has no method merge: use one of sum, min"):
         keyed.aggregating_state("s", int, Half())
+    with pytest.raises(sfkv.ConfigError, match="aggregate is the class Mean: pass an object of it"):
+        keyed.aggregating_state("s", int, Mean)
     with pytest.raises(sfkv.ConfigError, match="aggregate is 'median': use one of sum, min, max, count, mean, variance"):
         keyed.aggregating_state("s", int, "median")
     with pytest.raises(sfkv.ConfigError, match="accumulator= and result= are for objects"):

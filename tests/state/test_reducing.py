@@ -328,8 +328,9 @@ def test_a_name_that_is_none_lists_those_that_are(keyed):
         keyed.reducing_state("s", int, "avg")
     with pytest.raises(sfkv.ConfigError, match="'mean' is one of aggregating states"):
         keyed.reducing_state("s", int, "mean")
-    with pytest.raises(sfkv.ConfigError, match="reduce is 7"):
-        keyed.reducing_state("s", int, 7)
+    for wrong in (7, None, ["sum"]):
+        with pytest.raises(sfkv.ConfigError, match="reduce is "):
+            keyed.reducing_state("s", int, wrong)
     assert keyed.states == {}
 
 

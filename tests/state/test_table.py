@@ -233,6 +233,7 @@ def test_columns(keyed):
             assert scan.schema.names == chosen
             assert [list(found.items()) for found in scan.to_arrow().to_pylist()] == [[(name, row[name]) for name in chosen]]
     assert table.scan(columns="n").to_arrow().to_pylist() == [{"n": 2}]
+    assert table.get_many([(1, "a")], columns="n").to_pylist() == [{"n": 2}]
     for bad in ([], ["y"], ["n", "n"], "value", [1]):
         with pytest.raises(sfkv.SchemaError, match="end, user, n, value_user, x"):
             table.scan(columns=bad)
@@ -242,6 +243,9 @@ def test_columns_of_value_states(keyed):
     state = keyed.value_state("v", {"n": int, "x": float})
     state.put("a", {"n": 1, "x": 2.5})
     assert state.scan(columns=["x", "key"]).to_arrow().to_pylist() == [{"x": 2.5, "key": "a"}]
+    assert state.scan(columns="x").to_arrow().to_pylist() == state.get_many(["a"], columns="x").to_pylist() == [{"x": 2.5}]
+    with pytest.raises(sfkv.SchemaError, match="there is no column 'value'"):
+        state.get_many(["a"], columns="value")
     with pytest.raises(sfkv.SchemaError, match="key, n, x"):
         state.scan(columns=["value"])
 

@@ -105,10 +105,22 @@ def test_a_bad_max_parallelism_is_refused(bad):
         sfkv.key_groups([1], bad)
 
 
-@pytest.mark.parametrize(("index", "parallelism"), [(-1, 2), (2, 2), (0, 129)])
+@pytest.mark.parametrize(
+    ("index", "parallelism"), [(-1, 2), (2, 2), (0, 129), ("0", 2), (0, "2"), (0.5, 2), (0, 2.0), (None, 2)]
+)
 def test_a_bad_worker_is_refused(index, parallelism):
     with pytest.raises(sfkv.ConfigError):
         sfkv.key_group_range(index, parallelism, 128)
+
+
+def test_keys_that_do_not_tell_their_type_need_one():
+    for keys in (["a", 1], [1, "a"], None, 7, [object()]):
+        with pytest.raises(sfkv.SchemaError, match="pass key="):
+            sfkv.key_groups(keys)
+    with pytest.raises(sfkv.SchemaError):
+        sfkv.key_groups([None])
+    assert len(sfkv.key_groups({"a": [1, 2]}, key={"a": int})) == 2
+    assert sfkv.key_groups(pa.chunked_array([["a"], ["b"]])) == sfkv.key_groups(["a", "b"])
 
 
 def test_a_null_key_has_no_group():
