@@ -117,7 +117,7 @@ def test_what_is_held_is_closed_and_taken_in_snapshots(tmp_path):
 
 
 def test_many_keys_and_many_adds(keyed):
-    """More than are held at a time, of several folds and tables, and a key to which so much is added that it is folded for good."""
+    """More than are held at a time, of several folds and tables, and a key that is added to all the time."""
     rng = random.Random(5)
     states = {
         "sum": keyed.reducing_state("s", int, "sum"),
