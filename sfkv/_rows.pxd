@@ -174,6 +174,7 @@ cdef extern from "sfkv/write_batch.h" namespace "sfkv" nogil:
         CWriteBatch()
         void Put(string_view key, string_view value) except +
         void Delete(string_view key) except +
+        void Append(const CWriteBatch& other) except +
         size_t bytes()
 
 

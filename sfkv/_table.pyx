@@ -323,13 +323,17 @@ cdef class Table:
         return check(status, self.context, operation)
 
     cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation) except -1:
-        """Writes batches one after the other, up to one that fails."""
+        """Writes batches one after the other, up to one that fails; in an open batch as one."""
         cdef CRows* rows = self.store.rows()
         cdef CCall call
         cdef CStatus status
         cdef size_t i
         self.store.enter(&call, self.context, operation)
         with nogil:
+            if rows.InBatch():
+                for i in range(1, pieces.size()):
+                    deref(pieces)[0].Append(deref(pieces)[i])
+                pieces.resize(1)
             for i in range(pieces.size()):
                 status = rows.WriteRows(&deref(pieces)[i])
                 if not status.ok():

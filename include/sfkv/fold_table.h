@@ -50,13 +50,9 @@ class FoldWriter {
     } else {
       std::memcpy(batch_.BeginMerge(key, operand.size()), operand.data(), operand.size());
     }
-    const bool is_piece = batch_.bytes() >= table_->write_batch_bytes() && offset_.key.empty();
-    return is_piece ? table_->Write(&batch_) : Status::OK();
+    return table_->WriteIfFull(&batch_, offset_);
   }
-  Status Finish() {
-    if (!offset_.key.empty()) batch_.Put(offset_.key, offset_.row);
-    return table_->Write(&batch_);
-  }
+  Status Finish() { return table_->WriteRest(&batch_, offset_); }
 
  private:
   Table* table_;

@@ -43,10 +43,9 @@ inline Status AddToLists(Table* table, AppendGuard* guard, const KeyBatch& keys,
     keys.VisitPositions(distinct, [&](int64_t i) {
       at = EncodeElement(codec, values, i, at);
     });
-    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+    SFKV_RETURN_IF_ERROR(table->WriteIfFull(&batch, offset));
   }
-  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-  return table->Write(&batch);
+  return table->WriteRest(&batch, offset);
 }
 
 // Replaces the list of each key, of several for one key the last one's; an empty or missing list clears. "lists" is a view of
@@ -63,10 +62,9 @@ inline Status UpdateLists(Table* table, const KeyBatch& keys, const ValueCodec& 
     } else {
       EncodeList(codec, lists, elements, i, batch.BeginPut(keys.DistinctKey(distinct), list_bytes[static_cast<size_t>(i)]));
     }
-    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+    SFKV_RETURN_IF_ERROR(table->WriteIfFull(&batch, offset));
   }
-  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-  return table->Write(&batch);
+  return table->WriteRest(&batch, offset);
 }
 
 // The lists of a batch's keys as an Arrow array, by position; empty where there is none.

@@ -65,10 +65,9 @@ inline Status PutEntries(Table* table, const KeyBatch& entries, const ValueCodec
       *at = kMapValuePresent;
       codec.EncodeRow(values, i, at + 1);
     }
-    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+    SFKV_RETURN_IF_ERROR(table->WriteIfFull(&batch, offset));
   }
-  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-  return table->Write(&batch);
+  return table->WriteRest(&batch, offset);
 }
 
 // The values of a batch of entries as an Arrow array, by position; null where there is none, or None.
@@ -139,10 +138,9 @@ inline Status ClearMaps(Table* table, const KeyBatch& keys, OffsetRow offset) {
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     cursor.Seek(keys.DistinctKey(distinct));
     SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
-    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+    SFKV_RETURN_IF_ERROR(table->WriteIfFull(&batch, offset));
   }
-  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-  return table->Write(&batch);
+  return table->WriteRest(&batch, offset);
 }
 
 inline Status ClearMap(Table* table, std::string_view key) {
@@ -165,10 +163,9 @@ inline Status DeleteRange(Table* table, LeastKeys* least, uint8_t id, KeyGroupRa
     first = header + (least == nullptr ? rows.lower : std::max(rows.lower, least->least(group)));
     cursor.SeekRange(first, rows.upper.empty() ? PrefixBound(header) : header + rows.upper);
     SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
-    if (batch.bytes() >= table->write_batch_bytes() && offset.key.empty()) SFKV_RETURN_IF_ERROR(table->Write(&batch));
+    SFKV_RETURN_IF_ERROR(table->WriteIfFull(&batch, offset));
   }
-  if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-  SFKV_RETURN_IF_ERROR(table->Write(&batch));
+  SFKV_RETURN_IF_ERROR(table->WriteRest(&batch, offset));
   if (least == nullptr || table->InBatch()) return Status::OK();  // a batch may be dropped
   for (int group = range.first; group <= range.last; ++group) {
     if (least->HasNoneBelow(group, rows.upper) || least->least(group) < rows.lower) continue;

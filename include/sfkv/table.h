@@ -200,21 +200,32 @@ class Table {
       }
       if (!block.is_full() && batch.bytes() < write_batch_bytes_) continue;
       block.Encode(&batch);
-      if (batch.bytes() >= write_batch_bytes_ && offset.key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
+      SFKV_RETURN_IF_ERROR(WriteIfFull(&batch, offset));
     }
     block.Encode(&batch);
-    if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-    return Write(&batch);
+    return WriteRest(&batch, offset);
   }
 
   Status DeleteAll(const KeyBatch& keys, OffsetRow offset) {
     WriteBatch batch(std::min(write_batch_bytes_, keys.size() * 32));
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       batch.Delete(keys.DistinctKey(distinct));
-      if (batch.bytes() >= write_batch_bytes_ && offset.key.empty()) SFKV_RETURN_IF_ERROR(Write(&batch));
+      SFKV_RETURN_IF_ERROR(WriteIfFull(&batch, offset));
     }
-    if (!offset.key.empty()) batch.Put(offset.key, offset.row);
-    return Write(&batch);
+    return WriteRest(&batch, offset);
+  }
+
+  // Writes what there is of a call's rows, if it is as much as a piece. What goes with an offset or into an open batch is not split, so that
+  // a call that is refused there has written nothing.
+  Status WriteIfFull(WriteBatch* batch, const OffsetRow& offset) {
+    if (batch->bytes() < write_batch_bytes_ || !offset.key.empty()) return Status::OK();
+    if (pending_ == nullptr) return Write(batch);
+    return batch->bytes() <= kMaxBatchBytes ? Status::OK() : BatchTooLarge();
+  }
+  // Writes the last piece, and the offset with it.
+  Status WriteRest(WriteBatch* batch, const OffsetRow& offset) {
+    if (!offset.key.empty()) batch->Put(offset.key, offset.row);
+    return Write(batch);
   }
 
   // Writes the batch as one, and empties it.

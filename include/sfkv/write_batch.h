@@ -93,6 +93,12 @@ class WriteBatch {
     ForEachWrite(bytes_, visit);
   }
 
+  // Appends the writes of another one.
+  void Append(const WriteBatch& other) {
+    bytes_.append(other.bytes_, kBatchHeadBytes, std::string::npos);
+    count_ += other.count_;
+  }
+
   // Gives away the serialised batch; this one is empty afterwards.
   std::string Take() {
     std::memcpy(&bytes_[8], &count_, 4);

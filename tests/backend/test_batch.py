@@ -195,6 +195,35 @@ def test_a_batch_that_is_too_large_is_refused_at_the_write(keyed):
     assert state.scan_keys().to_arrow().num_rows == 0
 
 
+def test_a_call_that_is_too_large_for_a_batch_leaves_nothing_of_itself(keyed):
+    """Outside a batch such calls are written in pieces; inside they are there as a whole or not at all."""
+    values, lists, maps = keyed.value_state("v", bytes), keyed.list_state("l", bytes), keyed.map_state("m", int, bytes)
+    joined = keyed.reducing_state("r", bytes, lambda a, b: a + b)
+    keys, many = [f"new {number}" for number in range(12)], [bytes(1 << 20)] * 12
+
+    def bundle():
+        with values.bundle(keys) as rows:
+            rows.update(zip(keys, many, strict=True))
+
+    with keyed.batch():
+        for number in range(31):
+            values.put(f"old {number}", bytes(8 << 20))
+        for write in (
+            lambda: values.put_many(keys, many),
+            bundle,
+            lambda: lists.add_many(keys, many),
+            lambda: lists.update_many(keys, [[value] for value in many]),
+            lambda: maps.put_many(keys, range(12), many),
+            lambda: maps.put_all("new", dict(enumerate(many))),
+            lambda: joined.add_many(keys, many),
+        ):
+            with pytest.raises(sfkv.LimitError, match="batch"):
+                write()
+            values.put("small", b"in between")
+    assert sorted(values.scan_keys().to_arrow()["key"].to_pylist()) == sorted([f"old {n}" for n in range(31)] + ["small"])
+    assert [state.scan().to_arrow().num_rows for state in (lists, maps, joined)] == [0, 0, 0]
+
+
 @pytest.mark.only("rocksdb", reason="memory has nothing of what was written since it was opened after a kill")
 def test_after_a_kill_all_states_of_a_batch_agree(tmp_path, run_python):
     """Several states written in one batch are there together or not at all, with the offset."""
