@@ -191,7 +191,7 @@ class MemoryTables {
   void ClearTable(uint8_t id) {
     if (tables_[id] == nullptr) return;
     ReleaseAll(*tables_[id]);
-    tables_[id]->Clear();
+    tables_[id] = nullptr;  // with its shape: the next state of this number may be one that declares none
   }
 
   // --- A batch over several states.
@@ -254,7 +254,7 @@ class MemoryTables {
  private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
     return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed &&
-           a.holds_objects == b.holds_objects;
+           a.holds_objects == b.holds_objects && a.kind == b.kind;
   }
 
   void Truncate(std::string_view key, size_t bytes) {

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -225,3 +226,17 @@ def test_a_state_may_have_the_number_of_one_of_objects_that_was_dropped(tmp_path
         with restoring.restore(tmp_path / restoring.__class__.__name__, taken) as keyed:
             assert keyed.reducing_state("sum", int, "sum").get("k") == 5
             assert keyed.payloads.get(0) == b"payload"
+
+
+def test_the_number_of_a_dropped_state_holds_no_objects_any_more():
+    """Eight bytes of a payload were taken for the number of an object, and counted far outside of what there was."""
+    with sfkv.HashMapStateBackend().open(None, key=int, max_parallelism=4) as keyed:
+        for name in "ab":
+            keyed.value_state(name, object).put(1, {})
+        keyed.drop_state("a")
+        payload = b"\xff" * 7 + b"\0"
+        keyed.payloads.set(0, payload)
+        keyed.payloads.set(0, None)
+        keyed.payloads.set(1, payload)
+        keyed.value_state("b", object).put(2, {})
+        assert list(keyed.payloads) == [(1, payload)]
