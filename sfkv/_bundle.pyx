@@ -134,7 +134,7 @@ cdef class BundleRows:
                 continue
             row.Clear()
             self.table.values.encode(value, &row, context, "bundle")
-            if self.stored.Has(place):
+            if self.live_rows is None and self.stored.Has(place):  # where they are no numbers, which may have been given out again
                 stored = self.stored.Get(place)
                 if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
                     continue

@@ -240,3 +240,13 @@ def test_the_number_of_a_dropped_state_holds_no_objects_any_more():
         keyed.payloads.set(1, payload)
         keyed.value_state("b", object).put(2, {})
         assert list(keyed.payloads) == [(1, payload)]
+
+
+def test_a_bundle_writes_an_object_that_took_the_number_of_the_one_it_read(keyed):
+    """The rows, numbers, were equal, and what they stood for was not."""
+    state = keyed.value_state("s", object)
+    state.put(1, {"x": 1})
+    with state.bundle([1]) as rows:
+        state.clear(1)
+        rows[1] = {"y": 2}
+    assert state.get(1) == {"y": 2}
