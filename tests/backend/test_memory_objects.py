@@ -250,3 +250,15 @@ def test_a_bundle_writes_an_object_that_took_the_number_of_the_one_it_read(keyed
         state.clear(1)
         rows[1] = {"y": 2}
     assert state.get(1) == {"y": 2}
+
+
+def test_an_iterator_of_a_batch_gives_its_objects_after_the_batch(keyed):
+    """Their numbers were others' by then."""
+    state = keyed.map_state("m", int, object)
+    state.put_all(1, {n: {"n": n} for n in range(3)})
+    with keyed.batch():
+        items, values = iter(state[1].items()), iter(state[1].values())
+    state.clear(1)
+    state.put_all(2, {n: {"other": n} for n in range(3)})
+    assert list(items) == [(n, {"n": n}) for n in range(3)]
+    assert list(values) == [{"n": n} for n in range(3)]
