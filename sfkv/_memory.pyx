@@ -90,13 +90,16 @@ cdef class Stored:
 
 @cython.final
 cdef class Objects:
-    """Live objects by number, with how many rows hold each (memory_objects.h). Everything needs the GIL."""
+    """Live objects by number, with how often each is held: by rows (memory_objects.h), and by threads that are about to write them.
+
+    Everything needs the GIL.
+    """
     cdef list objects
     cdef list serializers         # of each object: that of the state through which it came
     cdef vector[int64_t] counts
     cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
     cdef vector[uint64_t] free
-    cdef dict fresh               # by thread, the numbers that no row holds yet
+    cdef dict fresh               # by thread, the numbers that it was given, and holds until it settles
     cdef vector[uint64_t] released  # that a view may still see
 
     def __cinit__(self):
@@ -111,13 +114,14 @@ cdef class Objects:
             number = len(self.objects)
             self.objects.append(value)
             self.serializers.append(serializer)
-            self.counts.push_back(0)
+            self.counts.push_back(1)
             self.born.push_back(epoch)
         else:
             number = self.free.back()
             self.free.pop_back()
             self.objects[number] = value
             self.serializers[number] = serializer
+            self.counts[number] = 1
             self.born[number] = epoch
         self.fresh.setdefault(get_ident(), []).append(number)
         return number
@@ -135,21 +139,21 @@ cdef class Objects:
             self.counts[number] += 1
         self.released.insert(self.released.end(), released.begin(), released.end())
         for fresh in self.fresh.pop(get_ident(), ()):
-            if self.counts[<uint64_t>fresh] == 0:
-                dead.append(self.forget(fresh))
+            self.let_go(fresh, dead)
         if not is_seen:
             for number in self.released:
-                self.counts[number] -= 1
-                if self.counts[number] == 0:
-                    dead.append(self.forget(number))
+                self.let_go(number, dead)
             self.released.clear()
         return 0  # and what is dead ends here, when everything is in order: it may run code of its own
 
-    cdef object forget(self, uint64_t number):
-        value = self.objects[number]
-        self.objects[number] = self.serializers[number] = None
-        self.free.push_back(number)
-        return value
+    cdef int let_go(self, uint64_t number, list dead) except -1:
+        """One less holds an object; of the last, it goes to `dead`."""
+        self.counts[number] -= 1
+        if self.counts[number] == 0:
+            dead.append(self.objects[number])
+            self.objects[number] = self.serializers[number] = None
+            self.free.push_back(number)
+        return 0
 
 
 @cython.final
@@ -297,9 +301,7 @@ cdef class MemoryStore(Store):
         cdef vector[uint64_t] adopted
         cdef vector[uint64_t] released
         cdef CMemoryTables* tables = deref(self.c_store).tables()
-        if not self.serializers and self.objects.released.empty():
-            return 0
-        if not call.Enter(self.c_lifetime).ok():
+        if not self.objects.objects or not call.Enter(self.c_lifetime).ok():
             return 0  # another thread is inside: what is to be noted stays noted
         adopted = tables.objects().TakeAdopted()
         released = tables.objects().TakeReleased()

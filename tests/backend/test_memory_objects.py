@@ -262,3 +262,19 @@ def test_an_iterator_of_a_batch_gives_its_objects_after_the_batch(keyed):
     state.put_all(2, {n: {"other": n} for n in range(3)})
     assert list(items) == [(n, {"n": n}) for n in range(3)]
     assert list(values) == [{"n": n} for n in range(3)]
+
+
+def test_numbers_that_a_thread_was_given_are_its_own_until_it_settles(keyed):
+    """Another thread notes and removes what this one wrote, where it could not do so itself; it lets go of nothing twice."""
+    state = keyed.value_state("s", object)
+    store, serializer = keyed._store, sfkv.Msgpack(object)
+    state.put(1, {})
+    (key,) = store.read_range(b"", b"\xff\xff")
+    first = store.add({"first": 1}, serializer)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(_batch.write_rows, store, {key: first}, "test").result()
+        other.submit(state.clear, 1).result()
+        second = other.submit(store.add, {"second": 2}, serializer).result()
+        state.put(2, {})
+        other.submit(_batch.write_rows, store, {key: second}, "test").result()
+    assert state.get(1) == {"second": 2}
