@@ -77,7 +77,7 @@ cdef class MapTable:
         cdef CByteBuffer encoded
         cdef CByteBuffer stored
         pieces.resize(1)
-        for user_key, value in mapping.items():
+        for user_key, value in list(mapping.items()):  # all of them first: what makes them may write too
             encoded.Clear()
             stored.Clear()
             self.table.encode_pair(key, user_key, &encoded, "put_all")

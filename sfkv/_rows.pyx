@@ -292,7 +292,8 @@ cdef class ValueRows:
     cdef Columns read(self, object batch):
         cdef Columns columns
         if self.dumps is not None:
-            batch = pa.array([None if value is None else self.dumps(value) for value in batch], pa.binary())
+            # What makes the values may write, too, which ends what its thread holds (_memory.pyx): so they are made first.
+            batch = pa.array([None if value is None else self.dumps(value) for value in list(batch)], pa.binary())
         columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "value")
         return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "value") if columns is None else columns
 

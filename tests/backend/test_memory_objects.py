@@ -278,3 +278,32 @@ def test_numbers_that_a_thread_was_given_are_its_own_until_it_settles(keyed):
         state.put(2, {})
         other.submit(_batch.write_rows, store, {key: second}, "test").result()
     assert state.get(1) == {"second": 2}
+
+
+class Made(dict):
+    def items(self):
+        yield from enumerate(self["values"])
+
+
+def test_values_that_come_one_by_one_may_be_made_by_other_writes(keyed):
+    """A write ends what its thread had begun to number, and that was not written yet."""
+    others, value = keyed.value_state("others", object), keyed.value_state("v", object)
+    lists, maps = keyed.list_state("l", object), keyed.map_state("m", int, object)
+    wanted = [{"n": n} for n in range(3)]
+
+    def made(state):
+        for n in range(3):
+            others.put(n, {state: n})
+            yield {"n": n}
+
+    value.put_many(range(3), made("v"))
+    lists.add_all(1, made("l"))
+    lists.add_many([2] * 3, made("l"))
+    lists.update_many([3, 4], ([element] for element in made("l") if element["n"] < 2))
+    lists.update_many([5], [made("l")])
+    maps.put_all(1, Made(values=made("m")))
+    maps.put_many([2] * 3, range(3), made("m"))
+    others.put(5, {"other": 5})
+    assert value.get_many(range(3)) == wanted
+    assert [lists.get(key) for key in range(1, 6)] == [wanted, wanted, wanted[:1], wanted[1:2], wanted]
+    assert [list(maps[key].values()) for key in (1, 2)] == [wanted] * 2
