@@ -23,7 +23,7 @@ from sfkv import _errors
 from sfkv._rows cimport CByteBuffer, KeyGroupRange, KeyRows, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
 from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
-from sfkv._tables cimport AppendVarint, CRows, TakeVarint
+from sfkv._tables cimport AppendVarint, CRows, ParseMapValue, TakeVarint
 
 from sfkv._table import LIST, MAP
 
@@ -219,6 +219,8 @@ cdef bytes translated(bytes block, dict tables, object translate):
     cdef string_view rest = view(block)
     cdef list parts = []
     cdef bytes key, value
+    cdef cbool is_none = False
+    cdef string_view row
     while rest.size() != 0:
         key = take_bytes(&rest)
         value = take_bytes(&rest)
@@ -227,7 +229,9 @@ cdef bytes translated(bytes block, dict tables, object translate):
             if kind == LIST:
                 value = b"".join([sized(translate(element, serializer)) for element in elements_of(value)])
             elif kind == MAP:
-                value = value if value[:1] == NONE_ENTRY else ENTRY + translate(value[1:], serializer)
+                if not ParseMapValue(view(value), &is_none, &row):
+                    raise _errors.CorruptionError("Corruption: a stored entry does not have the form of one: restore another snapshot")
+                value = value if is_none else ENTRY + translate(value[1:], serializer)
             elif kind is not None:
                 value = translate(value, serializer)
         except _errors.SchemaError as error:

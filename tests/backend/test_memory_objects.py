@@ -307,3 +307,17 @@ def test_values_that_come_one_by_one_may_be_made_by_other_writes(keyed):
     assert value.get_many(range(3)) == wanted
     assert [lists.get(key) for key in range(1, 6)] == [wanted, wanted, wanted[:1], wanted[1:2], wanted]
     assert [list(maps[key].values()) for key in (1, 2)] == [wanted] * 2
+
+
+def test_a_stored_entry_that_is_none_is_told_when_it_is_read(keyed):
+    """It was taken for an object, whatever its first byte was, and stored again as if it had been one."""
+    state = keyed.map_state("m", int, object)
+    state.put(1, 1, {})
+    (key,) = keyed._store.read_range(b"", b"\xff\xff")
+    group = key[0] << 8 | key[1]
+    state.clear(1)
+    for value in (b"\x02" + b"x" * 8, b"", b"\x01x"):
+        block = bytes([len(key) - 2]) + key[2:] + bytes([len(value)]) + value
+        with pytest.raises(sfkv.CorruptionError, match="entry"):
+            keyed._store.load_block(group, block)
+    assert state.is_empty(1)
