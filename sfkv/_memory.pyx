@@ -388,9 +388,10 @@ cdef class MemoryStore(Store):
         return deref(self.c_store).tables().heap().kept_bytes()
 
     def freeze(self):
-        """The rows as they are now. REQUIRES: no batch is open."""
+        """The rows as they are now."""
         cdef CCall call
         self.enter(&call, self.context, "snapshot")
+        self.refuse_in_batch("snapshot")
         return Snapshot(self)
 
     def freeze_closing(self):

@@ -321,3 +321,8 @@ def test_a_stored_entry_that_is_none_is_told_when_it_is_read(keyed):
         with pytest.raises(sfkv.CorruptionError, match="entry"):
             keyed._store.load_block(group, block)
     assert state.is_empty(1)
+
+
+def test_a_snapshot_is_refused_inside_a_batch(keyed):
+    with keyed.batch(), pytest.raises(sfkv.UsageError, match="batch"):
+        keyed._store.freeze()
