@@ -117,11 +117,10 @@ class MemoryTables {
     if (IsReserved(key)) {
       PutReserved(key, row);
     } else {
-      const TableShape* shape = ShapeWithObjects(key);
-      if (shape != nullptr) objects_.Release(*shape, Find(key));
-      char* at = Place(key, row.size(), 0);
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key));
+      char* at = Place(key, row.size(), 0);  // maybe in another table, of another shape
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
-      if (shape != nullptr) objects_.Adopt(*shape, row);
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);
     }
     heap_.Require(0);
   }
@@ -161,7 +160,7 @@ class MemoryTables {
       Remember(key);
       const size_t rows = table->rows();
       char* at = Place(key, operand.size(), operand.size());
-      if (table->rows() != rows) {
+      if (tables_[IdOf(key)]->rows() != rows) {  // Place() may have made another table
         std::memcpy(at, operand.data(), operand.size());
         return heap_.Require(0);
       }

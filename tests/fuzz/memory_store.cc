@@ -173,6 +173,8 @@ class Test {
     if (chosen < 4) shape.key_bytes = chosen < 2 ? 8 : chosen == 2 ? 48 : 49;
     if (input_->Bool()) shape.value_bytes = input_->Below(90);
     shape.value_is_fixed = shape.value_bytes != TableShape::kAnyBytes && input_->Bool();
+    shape.holds_objects = input_->Bool();
+    shape.kind = static_cast<TableKind>(input_->Below(3));
     store_.Declare(shape);
   }
 
