@@ -86,7 +86,8 @@ class MemoryTables {
     }
   }
 
-  // Runs a write, which makes the changes below; of what it changes nothing stays if it fails or the limit would be passed.
+  // Runs a write, which makes the changes below. If it would pass the limit, or fails in an open batch or near the limit, nothing of it
+  // stays; where there is room beyond doubt nothing is remembered, and an exception, for want of the machine's memory, leaves a part.
   template <typename Change>
   Status Write(WriteSize size, Change&& change) {
     if (in_batch_ && batch_bytes_ + size.bytes > kMaxBatchBytes) return BatchTooLarge();
@@ -101,7 +102,7 @@ class MemoryTables {
       if (status.ok()) heap_.Require(0);
     } catch (const LimitPassed&) {
       status = PastLimit();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       EndWrite(mark, /*undo=*/true);
       throw;
     }
@@ -231,10 +232,13 @@ class MemoryTables {
   // Runs a change that stays whether the batch that is open does or not.
   template <typename Change>
   void WriteThrough(Change&& change) {
-    UndoLog* log = undo_;
+    struct Restore {
+      ~Restore() { *undo = log; }
+      UndoLog** undo;
+      UndoLog* log;
+    } restore{&undo_, undo_};
     undo_ = nullptr;
     change();
-    undo_ = log;
   }
 
   static bool IsReserved(std::string_view key) { return key[0] == '\xff' && key[1] == '\xff'; }
