@@ -261,8 +261,10 @@ class HashRows {
   static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, HashPage::BytesFor(page->slots, c.form.bytes()), page->born); }
 
   void AddFirstPage(Context& c) {
-    pages_.assign(1, HashPageRef(NewPage(c, kLeastSlots, 0)));
-    c.heap->Count(0, pages_.capacity() * sizeof(HashPageRef));
+    const size_t before = pages_.capacity();
+    pages_.reserve(1);
+    c.heap->Count(before * sizeof(HashPageRef), pages_.capacity() * sizeof(HashPageRef));
+    pages_.push_back(HashPageRef(NewPage(c, kLeastSlots, 0)));
   }
 
   // Puts a page where "old" was, in all of the directory's entries for it.
@@ -317,7 +319,13 @@ class HashRows {
   void Split(Context& c, HashPage* page, uint64_t hash) {
     if (page->depth == depth_) GrowDirectory(c);
     const uint32_t depth = page->depth + 1;
-    HashPage* halves[2] = {NewPage(c, page->slots, depth), NewPage(c, page->slots, depth)};
+    HashPage* halves[2] = {NewPage(c, page->slots, depth), nullptr};
+    try {
+      halves[1] = NewPage(c, page->slots, depth);
+    } catch (...) {
+      FreePage(c, halves[0]);
+      throw;
+    }
     ForEachSlot(page, c.form.bytes(), [&](const char* slot) {
       const uint64_t moved = c.hash(c.form.Key(slot));
       Move(c, slot, halves[(moved >> (64 - depth)) & 1], moved);

@@ -51,12 +51,16 @@ class Epochs {
     }
     FreeAll(kept);
   }
-  // Keeps what was made in the epoch "born" until no view is left that sees it. False if there is none.
+  // Keeps what was made in the epoch "born" until no view is left that sees it. False if there is none. Never fails: where there is no
+  // memory to note a piece, it stays, and is lost.
   bool Keep(void* memory, size_t bytes, uint64_t born) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (views_.empty() || views_.rbegin()->first < born) return false;
-    views_.rbegin()->second.push_back({memory, bytes, born});
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    try {
+      views_.rbegin()->second.push_back({memory, bytes, born});
+      bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {
+    }
     return true;
   }
 
