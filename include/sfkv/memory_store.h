@@ -188,8 +188,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     });
   }
   Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override {
-    return Write({0, keys.size() * 16}, offset, [&] {
-      for (size_t i = 0; i < keys.size(); ++i) tables_.Erase(keys.Key(keys.PositionAt(i)));
+    return Write({0, keys.bytes()}, offset, [&] {
+      for (size_t i = 0; i < keys.size(); ++i) tables_->Erase(keys.Key(keys.PositionAt(i)));
       return Status::OK();
     });
   }
@@ -206,7 +206,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status AddToLists(AppendGuard*, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, nullptr));
     std::vector<size_t> more(keys.distinct_count());
-    WriteSize size{keys.distinct_count(), keys.size()};
+    WriteSize size{keys.distinct_count(), keys.bytes()};
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       keys.VisitPositions(distinct, [&](int64_t i) { more[distinct] += ElementBytes(codec.RowBytes(values, i)); });
       size.bytes += more[distinct];
@@ -229,7 +229,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     std::vector<size_t> list_bytes;
     SFKV_RETURN_IF_ERROR(MeasureLists(codec, lists, &list_bytes));
     const Columns elements = ElementsOf(codec, lists);
-    WriteSize size{keys.distinct_count(), keys.size()};
+    WriteSize size{keys.distinct_count(), keys.bytes()};
     for (size_t bytes : list_bytes) size.bytes += bytes;
     return Write(size, offset, [&] {
       ByteBuffer list;
