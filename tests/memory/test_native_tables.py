@@ -37,6 +37,11 @@ def test_they_agree_with_maps(tmp_path, name, steps):
     run(tmp_path, name, "address,undefined", steps)
 
 
+def test_a_forked_child_drops_a_store_while_a_thread_of_its_parent_writes(tmp_path):
+    """Without AddressSanitizer, whose own locks a child inherits."""
+    run(tmp_path, "forked_store", "undefined", 200)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 @programs
