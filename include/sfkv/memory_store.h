@@ -193,7 +193,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override {
     return Write({0, keys.bytes()}, offset, [&] {
-      for (size_t i = 0; i < keys.size(); ++i) tables_->Erase(keys.Key(keys.PositionAt(i)));
+      EraseRows(tables_.get(), keys);
       return Status::OK();
     });
   }
@@ -280,7 +280,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       return codec.grows() ? CheckAppend(keys.DistinctKey(distinct), row.size(), keys.FirstPosition(distinct)) : Status::OK();
     }));
     return Write({keys.size(), keys.bytes() + operands.bytes().size()}, offset, [&] {
-      for (size_t distinct = 0; distinct < operands.size(); ++distinct) tables_->Fold(keys.DistinctKey(distinct), operands.Get(distinct));
+      VisitDistinct(*tables_, keys, [&](size_t distinct, std::string_view key) { tables_->Fold(key, operands.Get(distinct)); });
       return Status::OK();
     });
   }
