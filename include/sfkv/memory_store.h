@@ -100,10 +100,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
   Status WriteRows(WriteBatch* rows) override {
-    const Status status = tables_->Write({rows->count(), rows->bytes()}, [&] {
-      ApplyWrites(tables_.get(), *rows);
-      return Status::OK();
-    });
+    const Status status = tables_->Write({rows->count(), rows->bytes()}, [&] { ApplyWrites(tables_.get(), *rows); });
     rows->Take();
     return status;
   }
@@ -116,7 +113,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status DeleteRange(uint8_t id, KeyGroupRange range, const RowRange& rows, OffsetRow offset) override {
     return Write({1, 0}, offset, [&] {
       for (int group = range.first; group <= range.last; ++group) tables_->EraseRange(id, group, rows);
-      return Status::OK();
     });
   }
   Status DropTable(uint8_t id, KeyGroupRange) override {
@@ -134,16 +130,10 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     return Status::OK();
   }
   Status PutRow(std::string_view key, std::string_view row, bool) override {
-    return tables_->Write({1, key.size() + row.size()}, [&] {
-      tables_->Put(key, row);
-      return Status::OK();
-    });
+    return tables_->Write({1, key.size() + row.size()}, [&] { tables_->Put(key, row); });
   }
   Status DeleteRow(std::string_view key, bool) override {
-    return tables_->Write({0, key.size()}, [&] {
-      tables_->Erase(key);
-      return Status::OK();
-    });
+    return tables_->Write({0, key.size()}, [&] { tables_->Erase(key); });
   }
 
   // --- Batches of rows.
@@ -186,16 +176,10 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
-    return Write(SizeOfRows(keys, codec, values, clears), offset, [&] {
-      PutRows(tables_.get(), keys, codec, values, clears);
-      return Status::OK();
-    });
+    return Write(SizeOfRows(keys, codec, values, clears), offset, [&] { PutRows(tables_.get(), keys, codec, values, clears); });
   }
   Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override {
-    return Write({0, keys.bytes()}, offset, [&] {
-      EraseRows(tables_.get(), keys);
-      return Status::OK();
-    });
+    return Write({0, keys.bytes()}, offset, [&] { EraseRows(tables_.get(), keys); });
   }
 
   // --- Lists. REQUIRES: the keys are sorted.
@@ -204,7 +188,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     SFKV_RETURN_IF_ERROR(CheckAppend(key, elements.size(), -1));
     return tables_->Write({1, key.size() + elements.size()}, [&] {
       tables_->Extend(key, elements.size(), [&](char* at) { std::memcpy(at, elements.data(), elements.size()); });
-      return Status::OK();
     });
   }
   Status AddToLists(AppendGuard*, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) override {
@@ -226,7 +209,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
           keys.VisitPositions(distinct, [&](int64_t i) { at = EncodeElement(codec, values, i, at); });
         });
       });
-      return Status::OK();
     });
   }
   Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) override {
@@ -245,7 +227,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
         EncodeList(codec, lists, elements, i, list.Extend(bytes));
         tables_->Put(key, {list.data(), bytes});
       });
-      return Status::OK();
     });
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
@@ -261,17 +242,13 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status FoldRow(FoldGuard*, std::string_view key, std::string_view operand, bool) override {
     if (Grows(operand)) SFKV_RETURN_IF_ERROR(CheckAppend(key, operand.size(), -1));
-    return tables_->Write({1, key.size() + operand.size()}, [&] {
-      tables_->Fold(key, operand);
-      return Status::OK();
-    });
+    return tables_->Write({1, key.size() + operand.size()}, [&] { tables_->Fold(key, operand); });
   }
   Status FoldColumns(FoldGuard*, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec.values(), values, nullptr));
     if (codec.row_bytes() != 0) {
       return Write({keys.size(), keys.bytes() + keys.size() * codec.row_bytes()}, offset, [&] {
         FoldFixedRows(tables_.get(), keys, codec, values);
-        return Status::OK();
       });
     }
     RowList operands;
@@ -281,7 +258,6 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     }));
     return Write({keys.size(), keys.bytes() + operands.bytes().size()}, offset, [&] {
       VisitDistinct(*tables_, keys, [&](size_t distinct, std::string_view key) { tables_->Fold(key, operands.Get(distinct)); });
-      return Status::OK();
     });
   }
 
@@ -289,10 +265,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, &rows));
-    return Write(SizeOfRows(entries, codec, values, &rows), offset, [&] {
-      PutEntryRows(tables_.get(), entries, codec, values, rows);
-      return Status::OK();
-    });
+    return Write(SizeOfRows(entries, codec, values, &rows), offset, [&] { PutEntryRows(tables_.get(), entries, codec, values, rows); });
   }
   Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) override {
     const int64_t count = static_cast<int64_t>(entries.size());
@@ -351,14 +324,10 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status ClearMaps(const KeyBatch& keys, OffsetRow offset) override {
     return Write({0, 0}, offset, [&] {
       for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) EraseMap(keys.DistinctKey(distinct));
-      return Status::OK();
     });
   }
   Status ClearMap(std::string_view key) override {
-    return Write({0, 0}, {}, [&] {
-      EraseMap(key);
-      return Status::OK();
-    });
+    return Write({0, 0}, {}, [&] { EraseMap(key); });
   }
 
  private:
@@ -366,9 +335,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   template <typename Change>
   Status Write(WriteSize size, OffsetRow offset, Change&& change) {
     return tables_->Write(size, [&] {
-      SFKV_RETURN_IF_ERROR(change());
+      change();
       if (!offset.key.empty()) tables_->Put(offset.key, offset.row);
-      return Status::OK();
     });
   }
 

@@ -29,7 +29,6 @@ class MemoryTables {
   KeyGroupRange range() const { return range_; }
   RowHeap* heap() { return &heap_; }
   ObjectNotes* objects() { return &objects_; }
-  size_t limit_bytes() const { return limit_bytes_; }
 
   // Makes a table, or gives one another shape, for which its rows are moved.
   void Declare(const TableShape& shape) {
@@ -45,13 +44,10 @@ class MemoryTables {
   // That of the keys of a batch; null if it has no rows.
   const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
 
+  // Of the objects that rows held nobody is told: who keeps them lets go of all.
   void Clear() {
-    ReleaseRemembered(batch_, 0);
-    ReleaseRemembered(suspended_, 0);
-    for (std::unique_ptr<MemoryTable>& table : tables_) {
-      if (table != nullptr) ReleaseAll(*table);
-      table = nullptr;
-    }
+    for (std::unique_ptr<MemoryTable>& table : tables_) table = nullptr;
+    objects_ = ObjectNotes();
     for (const auto& [key, row] : reserved_) heap_.Count(ReservedBytes(key, row), 0);
     reserved_.clear();
     batch_ = UndoLog();
@@ -91,15 +87,18 @@ class MemoryTables {
   template <typename Change>
   Status Write(WriteSize size, Change&& change) {
     if (in_batch_ && batch_bytes_ + size.bytes > kMaxBatchBytes) return BatchTooLarge();
-    if (!in_batch_ && HasRoomBeyondDoubt(size)) return change();
+    if (!in_batch_ && HasRoomBeyondDoubt(size)) {
+      change();
+      return Status::OK();
+    }
     UndoLog own;
     if (!in_batch_) undo_ = &own;
     const size_t mark = undo_->size();
     if (limit_bytes_ != 0) heap_.HoldTo(std::max(held_bytes_, heap_.used_bytes()));
     Status status;
     try {
-      status = change();
-      if (status.ok()) heap_.Require(0);
+      change();
+      heap_.Require(0);
     } catch (const LimitPassed&) {
       status = PastLimit();
     } catch (...) {
@@ -249,12 +248,11 @@ class MemoryTables {
     return key.append(row);
   }
 
+ private:
   Status PastLimit() const {
     return Status(Code::kLimit, "the state would take more than memory_limit=" + std::to_string(limit_bytes_) +
                                     " bytes: open it with a larger one, or keep it on disk, in EmbeddedRocksDBStateBackend");
   }
-
- private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
     return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed &&
            a.holds_objects == b.holds_objects && a.kind == b.kind;

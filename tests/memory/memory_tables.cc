@@ -70,7 +70,6 @@ void CheckObjectsOfAnotherShape() {
     tables.Put(Key("8 bytes."), Number(1));
     tables.Put(Key("longer than 8 bytes"), Number(2));
     tables.Put(Key("8 bytes."), Number(3));
-    return Status::OK();
   }).ok());
   CHECK(tables.objects()->TakeAdopted() == std::vector<uint64_t>({1, 2, 3}));
   CHECK(tables.objects()->TakeReleased() == std::vector<uint64_t>({1}));
@@ -88,7 +87,6 @@ void CheckFoldsOfAnotherShape() {
   CHECK(tables.Write({2, 0}, [&] {
     tables.Fold(Key("8 bytes."), row);
     tables.Fold(Key("longer than 8 bytes"), row);
-    return Status::OK();
   }).ok());
   CHECK(tables.Find(Key("8 bytes.")) == row);
   CHECK(tables.Find(Key("longer than 8 bytes")) == row);
@@ -102,7 +100,6 @@ void CheckExceptions() {
     return tables.Write({1, 0}, [&] {
       tables.Put(Key(key), "v");
       if (throws) throw std::length_error(key);
-      return Status::OK();
     });
   };
   const auto throws = [](auto&& call) {
@@ -130,7 +127,6 @@ void CheckExceptions() {
     return limited.Write({1, 90'000}, [&] {
       limited.Put(Key(fails ? "thrown" : "stays"), "v");
       if (fails) throw std::length_error("thrown");
-      return Status::OK();
     });
   };
   CHECK(throws([&] { static_cast<void>(change(true)); }));
