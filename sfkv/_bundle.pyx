@@ -58,12 +58,12 @@ cdef class BundleRows:
         if self.live_rows is None:
             return self.table.values.decode(row)
         serializer = self.table.values.schema.serializer
-        self.live_rows[place] = serializer.dumped(row.data()[:row.size()])
-        return serializer.load(self.live_rows[place])
+        self.live_rows[place] = serializer.bytes_of(row.data()[:row.size()])
+        return serializer.deserialize(self.live_rows[place])
 
     cdef bint is_as_it_was(self, size_t place, object value):
         """Whether a live object is what was read."""
-        return place in self.live_rows and self.table.values.schema.serializer.dump(value) == self.live_rows[place]
+        return place in self.live_rows and self.table.values.schema.serializer.serialize(value) == self.live_rows[place]
 
     cdef int decode_sorted(self) except -1:
         """Fills the dict from the sorted batch: what the rows say are different keys."""

@@ -327,11 +327,11 @@ cdef class ValueRows:
     cdef object serialized(self, object structs):
         """What a scan gives for the values of live objects, which come as their numbers: the serializer's bytes."""
         (column,) = structs.flatten()
-        dumped = self.schema.serializer.dumped
+        bytes_of = self.schema.serializer.bytes_of
         if column.type == pa.binary():
-            values = pa.array([None if number is None else dumped(number) for number in column.to_pylist()], pa.binary())
+            values = pa.array([None if number is None else bytes_of(number) for number in column.to_pylist()], pa.binary())
         else:
-            values = pa.array([list(map(dumped, numbers)) for numbers in column.to_pylist()], column.type)
+            values = pa.array([list(map(bytes_of, numbers)) for numbers in column.to_pylist()], column.type)
         return pa.StructArray.from_arrays([values], fields=list(structs.type))
 
     cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1:

@@ -323,6 +323,19 @@ def test_a_stored_entry_that_is_none_is_told_when_it_is_read(keyed):
     assert state.is_empty(1)
 
 
+@pytest.mark.parametrize("block", [b"\x05", b"\x00\x00", b"\x80\x80\x80\x80\x80\x01", b"\x02\x00k\x02v", b"\x02\x00k"])
+def test_a_block_that_is_none_is_told_where_its_objects_are_read(keyed, block):
+    keyed.value_state("s", object)
+    with pytest.raises(sfkv.CorruptionError, match="block of rows"):
+        keyed._store.load_block(0, block)
+
+
+def test_a_stored_list_that_is_none_is_told_when_it_is_read(keyed):
+    keyed.list_state("s", object)
+    with pytest.raises(sfkv.CorruptionError, match="list"):
+        keyed._store.load_block(0, b"\x02\x00k\x03\x01v\x05")
+
+
 def test_a_snapshot_is_refused_inside_a_batch(keyed):
     with keyed.batch(), pytest.raises(sfkv.UsageError, match="batch"):
         keyed._store.freeze()

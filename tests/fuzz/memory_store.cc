@@ -13,7 +13,6 @@ namespace sfkv::fuzz {
 namespace {
 
 constexpr KeyGroupRange kGroups = {2, 5};
-constexpr int kReserved = 0xFFFF;
 constexpr size_t kPageHeads = 1024;
 using Model = std::map<std::string, std::string>;
 
@@ -91,7 +90,7 @@ class Test {
   }
   int Group() {
     const size_t chosen = input_->Below(5);
-    return chosen == 4 ? kReserved : kGroups.first + static_cast<int>(chosen);
+    return chosen == 4 ? kReservedGroup : kGroups.first + static_cast<int>(chosen);
   }
   // Key rows of which most are of one length.
   std::string KeyRow() {
@@ -212,7 +211,7 @@ class Test {
     const size_t most = 1 + input_->Below(2000);
     int group = 0, last = -1;
     for (ByteBuffer block; snapshot->NextBlock(most, &group, &block); block.Clear()) {
-      FUZZ_EXPECT(block.size() != 0 && (group >= last || last == kReserved));
+      FUZZ_EXPECT(block.size() != 0 && (group >= last || last == kReservedGroup));
       last = group;
       FUZZ_EXPECT(LoadBlock(&second, group, {block.data(), block.size()}).ok());
     }
