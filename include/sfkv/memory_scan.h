@@ -31,7 +31,7 @@ class OpenMemoryScans {
   std::set<MemoryScan*> scans_;
 };
 
-// Where an encoded key's rows end: the bound of those that begin with its row; none if all bytes of it are 0xff.
+// The rows of a key group that begin with the row of an encoded key; they have no bound if all bytes of that are 0xff.
 inline RowRange RangeOfPrefix(std::string_view key) {
   const std::string bound = PrefixBound(key);
   return {std::string(key.substr(kKeyHeaderBytes)), bound.size() > kKeyHeaderBytes ? bound.substr(kKeyHeaderBytes) : std::string()};

@@ -245,8 +245,10 @@ class OrderedRows {
           from = guess + step + 1;
         }
       }
-    } else if (to = guess; at + 1 < leaves_.size()) {
-      for (size_t step = 1; from + step <= guess; step *= 2) {
+    } else {
+      to = guess;
+      const bool is_last = at + 1 == leaves_.size();  // whose guess is its last slot: no nearer one is more likely
+      for (size_t step = 1; !is_last && from + step <= guess; step *= 2) {
         if (is_less(guess - step)) {
           from = guess - step + 1;
         } else {

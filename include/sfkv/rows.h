@@ -98,7 +98,9 @@ class Rows {
   virtual Status PutRow(std::string_view key, std::string_view row, bool may_wait) = 0;
   virtual Status DeleteRow(std::string_view key, bool may_wait) = 0;
 
-  // Batches of rows: table.h says what each does.
+  // Batches of rows. What is read of one is by position; bad values are found before the first is written.
+
+  // Reads into "builders", one per column of the value; "present" tells which keys were there.
   virtual Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) = 0;
   // Copies the rows of the distinct keys of a batch that was sorted; else, where batches need not be, that of each of its keys.
   virtual Status ReadRows(const KeyBatch& keys, RowSet* rows) = 0;
@@ -107,28 +109,46 @@ class Rows {
                             OffsetRow offset) = 0;
   virtual Status DeleteRows(const KeyBatch& keys, OffsetRow offset) = 0;
 
-  // Lists: list_table.h says what each does.
+  // Sets bit i of "present" for each position whose key is there.
+  // Lists. REQUIRES for these: the keys are sorted. The guard is the table's own (append_guard.h).
+
+  // Appends elements, already encoded, to the list of one key.
+  // Puts a row for each key, of several for one key the last; a row that "clears" says is absent deletes instead.
   virtual Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) = 0;
   virtual Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) = 0;
   virtual Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) = 0;
   virtual Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) = 0;
 
-  // Folds: fold_table.h says what each does. Results are read by ReadResults().
-  virtual Status FoldRow(FoldGuard* guard, std::string_view key, std::string_view operand, bool may_wait) = 0;
-  virtual Status FoldColumns(FoldGuard* guard, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) = 0;
+  // Folds; results are read by ReadResults(). The guard is the table's own (fold_guard.h).
 
-  // Maps: map_table.h.
+  // Folds an operand, a fold row (fold.h), into the row of one key.
+  // Appends a value for each row of the batch, those of one key in the rows' order.
+  virtual Status FoldRow(FoldGuard* guard, std::string_view key, std::string_view operand, bool may_wait) = 0;
+  // Replaces the list of each key, of several for one key the last one's; an empty or missing list clears. "lists" is a view of lists
+  // whose items are the elements. REQUIRES: no null among them.
+  virtual Status FoldColumns(FoldGuard* guard, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) = 0;
+  // The lists as an Arrow array; empty where there is none.
+
+  // Maps. REQUIRES for these: the keys, of entries or of whole maps, are sorted.
+
+  // Puts an entry for each row; null values are None. Of several for one entry the last counts.
   virtual Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows,
                             OffsetRow offset) = 0;
+  // Folds the values of a batch's rows into the rows of their keys, in the rows' order. REQUIRES: the keys are sorted, unless
+  // codec.row_bytes() != 0.
   virtual Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) = 0;
   virtual Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) = 0;
   virtual Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) = 0;
   virtual Status HasEntry(std::string_view key, bool* found) = 0;
   virtual Status ClearMaps(const KeyBatch& keys, OffsetRow offset) = 0;
+  // The values of a batch of entries as an Arrow array; null where there is none, or None.
   virtual Status ClearMap(std::string_view key) = 0;
+  // The entries of a batch's keys as an Arrow map array, each in the order of its user keys.
 };
+  // Which keys have an entry.
 
 // Reads a batch of rows as an Arrow array, by position, null where there is none: the columns "wanted" of each.
+  // Removes all entries of keys.
 inline Status ReadValues(Rows* rows, const KeyBatch& keys, const ValueCodec& codec, const std::vector<int>& wanted, ArrowArray* out) {
   const int64_t count = static_cast<int64_t>(keys.size());
   Builders builders = MakeBuildersOf(codec.columns(), wanted, count);
