@@ -12,7 +12,7 @@ constexpr size_t kMemoryChunk = MemoryTable::kMostAtOnce;
 // Calls on_chunk(rows, begin, count) for the rows of "batch_count" of a batch's keys, of which key_of(i) gives each.
 template <typename KeyOf, typename OnChunk>
 Status VisitRowsOfKeys(const MemoryTables& tables, const KeyBatch& batch, size_t batch_count, KeyOf&& key_of, OnChunk&& on_chunk) {
-  const MemoryTable* table = tables.TableOf(batch);
+  const MemoryTable* table = tables.TableFor(batch);
   if (table == nullptr) return Status::OK();
   std::string_view keys[kMemoryChunk], rows[kMemoryChunk];
   for (size_t begin = 0; begin < batch_count; begin += kMemoryChunk) {

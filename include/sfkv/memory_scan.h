@@ -46,7 +46,7 @@ class MemoryScan : public Cursor, private Counted<MemoryScan> {
     KeyGroupRange groups = options.range;
     if (!options.key.empty()) {
       range_ = RangeOfPrefix(options.key);
-      groups.first = groups.last = MemoryTable::GroupOf(options.key);
+      groups.first = groups.last = GroupOf(options.key);
     }
     if (table != nullptr) {
       view_ = heap->NewView();

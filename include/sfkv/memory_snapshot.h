@@ -19,7 +19,7 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
       if (table != nullptr && table->rows() != 0) tables_.push_back({table->Freeze(tables->range(), all_), 0});
     }
     for (const auto& [key, value] : tables->reserved()) {
-      AppendBlockRow(static_cast<uint8_t>(key[2]), std::string_view(key).substr(kKeyHeaderBytes), value, &reserved_);
+      AppendBlockRow(TableOf(key), std::string_view(key).substr(kKeyHeaderBytes), value, &reserved_);
     }
   }
   using Counted<MemorySnapshot>::live;

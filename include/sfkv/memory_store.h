@@ -79,8 +79,8 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       values->emplace_back(value);
     };
     const KeyGroupRange owned = tables_->range();
-    const int begin = first.size() < kKeyHeaderBytes ? owned.first : std::max(owned.first, MemoryTable::GroupOf(first));
-    const int end = bound.size() < kKeyHeaderBytes ? owned.last : std::min(owned.last, MemoryTable::GroupOf(bound));
+    const int begin = first.size() < kKeyHeaderBytes ? owned.first : std::max(owned.first, GroupOf(first));
+    const int end = bound.size() < kKeyHeaderBytes ? owned.last : std::min(owned.last, GroupOf(bound));
     const RowRange all;
     for (int group = begin; group <= end; ++group) {
       for (int id = 0; id < 256; ++id) {
@@ -289,11 +289,11 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
     RowList user_keys, values;
     std::vector<size_t> firsts(1, 0);
-    const MemoryTable* table = tables_->TableOf(keys);
+    const MemoryTable* table = tables_->TableFor(keys);
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       const std::string_view key = keys.DistinctKey(distinct);
       if (table != nullptr) {
-        table->VisitRange(MemoryTable::GroupOf(key), RangeOfPrefix(key), [&](std::string_view row, std::string_view value) {
+        table->VisitRange(GroupOf(key), RangeOfPrefix(key), [&](std::string_view row, std::string_view value) {
           user_keys.Add(row.substr(key.size() - kKeyHeaderBytes));
           values.Add(value);
           return true;
@@ -313,9 +313,9 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status HasEntry(std::string_view key, bool* found) override {
     *found = false;
-    const MemoryTable* table = tables_->table(MemoryTables::IdOf(key));
+    const MemoryTable* table = tables_->table(TableOf(key));
     if (table == nullptr) return Status::OK();
-    table->VisitRange(MemoryTable::GroupOf(key), RangeOfPrefix(key), [&](std::string_view, std::string_view) {
+    table->VisitRange(GroupOf(key), RangeOfPrefix(key), [&](std::string_view, std::string_view) {
       *found = true;
       return false;
     });
@@ -346,7 +346,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
   void EraseMap(std::string_view key) {
-    tables_->EraseRange(MemoryTables::IdOf(key), MemoryTable::GroupOf(key), RangeOfPrefix(key));
+    tables_->EraseRange(TableOf(key), GroupOf(key), RangeOfPrefix(key));
   }
 
   Lifetime lifetime_;

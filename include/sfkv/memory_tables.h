@@ -41,8 +41,8 @@ class MemoryTables {
   }
 
   const MemoryTable* table(uint8_t id) const { return tables_[id].get(); }
-  // That of the keys of a batch; null if it has no rows.
-  const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
+  // That of the keys of a batch; null if there is none yet, or no key.
+  const MemoryTable* TableFor(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[TableOf(keys.Key(0))].get(); }
 
   // Of the objects that rows held nobody is told: who keeps them lets go of all.
   void Clear() {
@@ -63,7 +63,7 @@ class MemoryTables {
       const auto found = reserved_.find(key);
       return found == reserved_.end() ? std::string_view() : std::string_view(found->second);
     }
-    const MemoryTable* table = tables_[IdOf(key)].get();
+    const MemoryTable* table = tables_[TableOf(key)].get();
     return table == nullptr ? std::string_view() : table->Find(key);
   }
 
@@ -72,8 +72,8 @@ class MemoryTables {
   // Brings what a write of several rows will touch into the cache. REQUIRES: count <= MemoryTable::kMostAtOnce.
   void PrefetchMany(const std::string_view* keys, size_t count) const {
     for (size_t begin = 0, end = 0; begin < count; begin = end) {
-      const uint8_t id = IdOf(keys[begin]);
-      while (end < count && IdOf(keys[end]) == id && !IsReserved(keys[end])) ++end;
+      const uint8_t id = TableOf(keys[begin]);
+      while (end < count && TableOf(keys[end]) == id && !IsReserved(keys[end])) ++end;
       if (end == begin) {
         ++end;
       } else if (tables_[id] != nullptr) {
@@ -131,10 +131,10 @@ class MemoryTables {
       if (found == reserved_.end()) return;
       heap_.Count(ReservedBytes(key, found->second), 0);
       reserved_.erase(found);
-    } else if (tables_[IdOf(key)] != nullptr) {
+    } else if (tables_[TableOf(key)] != nullptr) {
       const TableShape* shape = ShapeWithObjects(key);
       if (shape != nullptr) objects_.Release(*shape, Find(key));
-      tables_[IdOf(key)]->Erase(key);
+      tables_[TableOf(key)]->Erase(key);
     }
   }
   // Makes a row longer by what write(where) then writes, "bytes" of it; a row that is not there yet begins with it.
@@ -154,13 +154,13 @@ class MemoryTables {
   }
   // Folds a fold row (fold.h) into that of a key, where it lies if it can.
   void Fold(std::string_view key, std::string_view operand) {
-    const MemoryTable* table = tables_[IdOf(key)].get();
+    const MemoryTable* table = tables_[TableOf(key)].get();
     const bool lies_still = table != nullptr && table->shape().value_is_fixed && table->shape().value_bytes == operand.size();
     if (lies_still) {
       Remember(key);
       const size_t rows = table->rows();
       char* at = Place(key, operand.size(), operand.size());
-      if (tables_[IdOf(key)]->rows() != rows) {  // Place() may have made another table
+      if (tables_[TableOf(key)]->rows() != rows) {  // Place() may have made another table
         std::memcpy(at, operand.data(), operand.size());
         return heap_.Require(0);
       }
@@ -240,8 +240,7 @@ class MemoryTables {
     change();
   }
 
-  static bool IsReserved(std::string_view key) { return key[0] == '\xff' && key[1] == '\xff'; }
-  static uint8_t IdOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
+  static bool IsReserved(std::string_view key) { return GroupOf(key) == kReservedGroup; }
   static std::string Encoded(int key_group, uint8_t table, std::string_view row) {
     std::string key(kKeyHeaderBytes, '\0');
     EncodeKeyHeader(key.data(), key_group, table);
@@ -265,9 +264,9 @@ class MemoryTables {
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
   char* Place(std::string_view key, size_t value_bytes, size_t kept) {
-    std::unique_ptr<MemoryTable>& table = tables_[IdOf(key)];
+    std::unique_ptr<MemoryTable>& table = tables_[TableOf(key)];
     TableShape any;
-    any.table = IdOf(key);
+    any.table = TableOf(key);
     any.range = range_;
     if (table == nullptr) table = MakeTable(any, &heap_);
     char* at = table->Place(key, value_bytes, kept);
@@ -329,7 +328,7 @@ class MemoryTables {
   // The shape of a key's table, if that holds objects.
   const TableShape* ShapeWithObjects(std::string_view key) const {
     if (IsReserved(key)) return nullptr;
-    const MemoryTable* table = tables_[IdOf(key)].get();
+    const MemoryTable* table = tables_[TableOf(key)].get();
     return table != nullptr && table->shape().holds_objects ? &table->shape() : nullptr;
   }
   void ReleaseAll(const MemoryTable& table) {
@@ -381,7 +380,7 @@ class MemoryTables {
   }
   // Near a limit, no more is to be left of what was taken back than there was.
   void Trim(std::string_view key) {
-    if (limit_bytes_ != 0 && !IsReserved(key) && tables_[IdOf(key)] != nullptr) tables_[IdOf(key)]->Trim(key);
+    if (limit_bytes_ != 0 && !IsReserved(key) && tables_[TableOf(key)] != nullptr) tables_[TableOf(key)]->Trim(key);
   }
 
   static constexpr size_t kMostPageBytes = size_t{32} << 10;

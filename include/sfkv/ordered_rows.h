@@ -24,7 +24,6 @@ struct Leaf {
 
 class OrderedRows {
  public:
-  using Page = Leaf;
   static constexpr bool kOrdered = true;
 
   struct Context {
@@ -38,7 +37,7 @@ class OrderedRows {
     size_t slot;
   };
 
-  // Frees all pages and cells. To be called before it ends.
+  // Frees all pages and heap rows. To be called before it ends.
   void Clear(Context& c) {
     for (Leaf* leaf : leaves_) {
       for (size_t i = 0; i < leaf->count; ++i) c.form.Empty(c.heap, leaf->slot(i, c.form.bytes()));
@@ -146,7 +145,7 @@ class OrderedRows {
         return c.form.Resize(c.heap, leaf->slot(slot, c.form.bytes()), value_bytes, kept);
       }
     }
-    if (!leaves_.empty()) RequireRoom(c, at, slot, c.form.CellBytes(key.size(), value_bytes));
+    if (!leaves_.empty()) RequireRoom(c, at, slot, c.form.HeapRowBytes(key.size(), value_bytes));
     char filled[SlotForm::kMostBytes];
     c.form.Fill(c.heap, filled, key, value_bytes);
     Leaf* leaf = nullptr;
@@ -292,15 +291,15 @@ class OrderedRows {
     c.heap->Count(between, DirectoryBytes());
   }
 
-  // Before a row, of "cell_bytes" beside its slot, is put into leaf "at": whether the heap has what makes room for it.
-  void RequireRoom(const Context& c, size_t at, size_t slot, size_t cell_bytes) const {
+  // Before a row, of "heap_row_bytes" beside its slot, is put into leaf "at": whether the heap has what makes room for it.
+  void RequireRoom(const Context& c, size_t at, size_t slot, size_t heap_row_bytes) const {
     const Leaf* leaf = leaves_[at];
     const auto leaf_bytes = [&c](size_t room) { return Leaf::BytesFor(room, c.form.bytes()); };
     if (leaf->count == kLeafSlots) {
       const size_t directory = leaves_.size() < leaves_.capacity() ? 0 : DirectoryBytes() / 2 + sizeof(Leaf*) + sizeof(uint64_t);
-      c.heap->Require(leaf_bytes(GoesBehindAll(at, slot) ? kLeafSlots / 2 : kLeafSlots) + directory + cell_bytes);
+      c.heap->Require(leaf_bytes(GoesBehindAll(at, slot) ? kLeafSlots / 2 : kLeafSlots) + directory + heap_row_bytes);
     } else if (leaf->count == leaf->room) {
-      c.heap->Require(leaf_bytes(std::min<size_t>(kLeafSlots, leaf->room * 2)) - leaf_bytes(leaf->room) + cell_bytes);
+      c.heap->Require(leaf_bytes(std::min<size_t>(kLeafSlots, leaf->room * 2)) - leaf_bytes(leaf->room) + heap_row_bytes);
     }
   }
 

@@ -1,6 +1,6 @@
 // The memory of rows that live in memory, counted, and kept as it was for who still looks at it.
 //
-// Pages and cells carry the epoch in which they were made. A view (a scan, a snapshot) sees all that was there in the epoch of
+// Pages and rows carry the epoch in which they were made. A view (a scan, a snapshot) sees all that was there in the epoch of
 // its start, and begins a new one: what a later write would change is copied first, once, and the old is kept until the last view
 // that sees it has gone, whatever others there are. So a view copies nothing, and costs its writers only what they touch.
 // The heap belongs to one thread; views may be dropped by any, and how much is used and kept, and the epoch, may be asked by any.

@@ -158,7 +158,7 @@ class Test {
     std::vector<int> shapes;
     for (int id = 0; id < 256; ++id) {
       const MemoryTable* table = store_.tables()->table(static_cast<uint8_t>(id));
-      shapes.push_back(table == nullptr ? 0 : FormOf(table->shape()).has_cells() ? 1 : 2);
+      shapes.push_back(table == nullptr ? 0 : FormOf(table->shape()).has_heap_rows() ? 1 : 2);
     }
     return shapes;
   }
@@ -229,7 +229,7 @@ class Test {
     FUZZ_EXPECT(status.ok());
     for (auto at = model_.begin(); at != model_.end();) {
       const std::string row = at->first.substr(kKeyHeaderBytes);
-      const bool is_inside = !MemoryTables::IsReserved(at->first) && MemoryTables::IdOf(at->first) == id && row >= rows.lower &&
+      const bool is_inside = !MemoryTables::IsReserved(at->first) && TableOf(at->first) == id && row >= rows.lower &&
                              (rows.upper.empty() || row < rows.upper);
       at = is_inside ? model_.erase(at) : std::next(at);
     }
@@ -239,7 +239,7 @@ class Test {
     const uint8_t id = Table();
     FUZZ_EXPECT(store_.DropTable(id, kGroups).ok());
     for (auto at = model_.begin(); at != model_.end();) {
-      at = !MemoryTables::IsReserved(at->first) && MemoryTables::IdOf(at->first) == id ? model_.erase(at) : std::next(at);
+      at = !MemoryTables::IsReserved(at->first) && TableOf(at->first) == id ? model_.erase(at) : std::next(at);
     }
   }
 
