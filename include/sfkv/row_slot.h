@@ -1,8 +1,8 @@
 // How rows lie in the pages of memory tables: in their slots, where key and value have a width, else behind a pointer.
 //
-//   slot   := [key] [value], where all have one length
-//           | [key] [bytes of the value u8] [value, in as much room as the longest takes]
-//           | [the key's first eight bytes, as a number, in ordered tables] [pointer to a heap row]
+//   slot     := [key] [value], where all have one length
+//             | [key] [bytes of the value u8] [value, in as much room as the longest takes]
+//             | [the key's first eight bytes, as a number, in ordered tables] [pointer to a heap row]
 //   heap row := header · key · value, of the table's one length
 //             | header · bytes of the value, and room for it · key · value, with room for it to grow
 //

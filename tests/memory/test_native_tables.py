@@ -16,9 +16,12 @@ FLAGS = {"memory_tables": ["-Wl,--wrap=malloc"]}
 def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
     program = folder / name
     command = ["g++", "-std=c++17", "-O1", "-g", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", "-DSFKV_DEBUG"]
-    command += ["-D_GLIBCXX_ASSERTIONS", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'include'}", *FLAGS.get(name, [])]
+    command += ["-D_GLIBCXX_ASSERTIONS", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{ROOT / 'include'}"]
     compiled = subprocess.run(
-        [*command, Path(__file__).with_name(f"{name}.cc"), "-o", program], capture_output=True, text=True, check=False
+        [*command, *FLAGS.get(name, []), Path(__file__).with_name(f"{name}.cc"), "-o", program],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert compiled.returncode == 0, compiled.stderr
     seed = random.randrange(2**32)
@@ -27,9 +30,7 @@ def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
     assert done.returncode == 0, done.stderr[-10_000:]  # which names the seed
 
 
-programs = pytest.mark.parametrize(
-    ("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000)]
-)
+programs = pytest.mark.parametrize(("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000)])
 
 
 @programs
