@@ -58,12 +58,12 @@ cdef class BundleRows:
         if self.live_rows is None:
             return self.table.values.decode(row)
         serializer = self.table.values.schema.serializer
-        self.live_rows[place] = serializer.dumped(row.data()[:row.size()])
-        return serializer.load(self.live_rows[place])
+        self.live_rows[place] = serializer.bytes_of(row.data()[:row.size()])
+        return serializer.deserialize(self.live_rows[place])
 
     cdef bint is_as_it_was(self, size_t place, object value):
         """Whether a live object is what was read."""
-        return place in self.live_rows and self.table.values.schema.serializer.dump(value) == self.live_rows[place]
+        return place in self.live_rows and self.table.values.schema.serializer.serialize(value) == self.live_rows[place]
 
     cdef int decode_sorted(self) except -1:
         """Fills the dict from the sorted batch: what the rows say are different keys."""
@@ -134,7 +134,7 @@ cdef class BundleRows:
                 continue
             row.Clear()
             self.table.values.encode(value, &row, context, "bundle")
-            if self.stored.Has(place):
+            if self.live_rows is None and self.stored.Has(place):  # where they are no numbers, which may have been given out again
                 stored = self.stored.Get(place)
                 if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
                     continue

@@ -3,7 +3,6 @@
 """Folds: reducing and aggregating states, one key at a time and by the batch: by the core if it knows how, else by Python."""
 
 cimport cython
-from cython.operator cimport dereference as deref
 from libc.stdint cimport int64_t, uint32_t
 from libcpp.string cimport string
 from libcpp.vector cimport vector

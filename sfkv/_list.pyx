@@ -79,7 +79,7 @@ cdef class ListTable:
         """Appends elements to `out`."""
         cdef CByteBuffer row
         cdef char* at
-        for value in values:
+        for value in list(values):  # all of them first: what makes them may write too
             if value is None:
                 raise failure(_errors.SchemaError, "a list holds no None", self.table.context, operation)
             row.Clear()
@@ -185,5 +185,6 @@ cdef class ListTable:
             return lists
         if isinstance(lists, (str, bytes)):
             raise failure(_errors.SchemaError, f"a sequence of lists is expected, and {lists!r} is none", self.table.context, "update_many")
+        made = [None if values is None else list(values) for values in lists]  # as in encode()
         return [None if values is None else [None if value is None else self.table.values.dumps(value) for value in values]
-                for values in lists]
+                for values in made]

@@ -77,7 +77,7 @@ cdef class MapTable:
         cdef CByteBuffer encoded
         cdef CByteBuffer stored
         pieces.resize(1)
-        for user_key, value in mapping.items():
+        for user_key, value in list(mapping.items()):  # all of them first: what makes them may write too
             encoded.Clear()
             stored.Clear()
             self.table.encode_pair(key, user_key, &encoded, "put_all")
@@ -221,6 +221,7 @@ cdef class Entries:
     cdef bint with_values
     cdef CRowSet user_keys
     cdef CRowSet values
+    cdef list objects          # the values, where these are live objects of which no scan keeps the numbers
     cdef size_t at
 
     def __cinit__(self, MapTable map not None, bytes key not None, bint with_values):
@@ -229,6 +230,8 @@ cdef class Entries:
         self.scan = Scan(map.table, CHUNK, with_values, key)
         if map.table.store.rows().InBatch():  # whose further writes such an iterator must not meet: all is read now
             self.scan.next_entries(<size_t>-1, &self.user_keys, &self.values)
+            if with_values and map.table.values.is_live:
+                self.objects = [map.decode(self.values.Get(i), "iterate") for i in range(self.values.size())]
             self.scan = None
 
     def __iter__(self):
@@ -246,6 +249,10 @@ cdef class Entries:
                 self.scan = None
                 raise StopIteration
         user_key = self.map.table.user_keys.decode(self.user_keys.Get(self.at))
-        value = self.map.decode(self.values.Get(self.at), "iterate") if self.with_values else None
+        value = None
+        if self.objects is not None:
+            value = self.objects[self.at]
+        elif self.with_values:
+            value = self.map.decode(self.values.Get(self.at), "iterate")
         self.at += 1
         return (user_key, value) if self.with_values else user_key

@@ -20,18 +20,14 @@ from copy import deepcopy
 from threading import get_ident
 
 from sfkv import _errors
-from sfkv._rows cimport CByteBuffer, KeyGroupRange, KeyRows, string_view, view
+from sfkv._rows cimport CByteBuffer, KeyGroupRange, KeyRows, kReservedGroup, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
 from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
-from sfkv._tables cimport AppendVarint, CRows, TakeVarint
+from sfkv._tables cimport AppendVarint, CRows, ParseMapValue, TakeElement, kMapValuePresent
 
 from sfkv._table import LIST, MAP
 
 ShareForkCount(fork_count())
-
-ENTRY, NONE_ENTRY = b"\0", b"\1"
-# The key group that the store's own rows are under.
-RESERVED_GROUP = 0xFFFF
 
 cdef extern from "<malloc.h>" nogil:
     int malloc_trim(size_t kept)
@@ -90,13 +86,16 @@ cdef class Stored:
 
 @cython.final
 cdef class Objects:
-    """Live objects by number, with how many rows hold each (memory_objects.h). Everything needs the GIL."""
+    """Live objects by number, with how often each is held: by rows (memory_objects.h), and by threads that are about to write them.
+
+    Everything needs the GIL.
+    """
     cdef list objects
     cdef list serializers         # of each object: that of the state through which it came
     cdef vector[int64_t] counts
     cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
     cdef vector[uint64_t] free
-    cdef dict fresh               # by thread, the numbers that no row holds yet
+    cdef dict fresh               # by thread, the numbers that it was given, and holds until it settles
     cdef vector[uint64_t] released  # that a view may still see
 
     def __cinit__(self):
@@ -111,13 +110,14 @@ cdef class Objects:
             number = len(self.objects)
             self.objects.append(value)
             self.serializers.append(serializer)
-            self.counts.push_back(0)
+            self.counts.push_back(1)
             self.born.push_back(epoch)
         else:
             number = self.free.back()
             self.free.pop_back()
             self.objects[number] = value
             self.serializers[number] = serializer
+            self.counts[number] = 1
             self.born[number] = epoch
         self.fresh.setdefault(get_ident(), []).append(number)
         return number
@@ -135,21 +135,21 @@ cdef class Objects:
             self.counts[number] += 1
         self.released.insert(self.released.end(), released.begin(), released.end())
         for fresh in self.fresh.pop(get_ident(), ()):
-            if self.counts[<uint64_t>fresh] == 0:
-                dead.append(self.forget(fresh))
+            self.let_go(fresh, dead)
         if not is_seen:
             for number in self.released:
-                self.counts[number] -= 1
-                if self.counts[number] == 0:
-                    dead.append(self.forget(number))
+                self.let_go(number, dead)
             self.released.clear()
         return 0  # and what is dead ends here, when everything is in order: it may run code of its own
 
-    cdef object forget(self, uint64_t number):
-        value = self.objects[number]
-        self.objects[number] = self.serializers[number] = None
-        self.free.push_back(number)
-        return value
+    cdef int let_go(self, uint64_t number, list dead) except -1:
+        """One less holds an object; of the last, it goes to `dead`."""
+        self.counts[number] -= 1
+        if self.counts[number] == 0:
+            dead.append(self.objects[number])
+            self.objects[number] = self.serializers[number] = None
+            self.free.push_back(number)
+        return 0
 
 
 @cython.final
@@ -183,7 +183,7 @@ cdef class LiveObjects:
         value = objects.at(c_number)
         other = objects.serializers[c_number]
         if type(value) is Stored or (other is not self.serializer and other.type != self.serializer.type):
-            value = self.serializer.loads(self.store.row_of_number(number, other))
+            value = self.serializer.loads(self.store.row_of_number(number))
             objects.objects[c_number] = value
             objects.serializers[c_number] = self.serializer
         if deref(self.store.c_store).tables().heap().IsSeen(objects.born[c_number]):
@@ -192,13 +192,13 @@ cdef class LiveObjects:
 
     # What bundles and scans need: the real serializer's bytes.
 
-    def dumped(self, bytes number not None):
-        return self.store.row_of_number(number, self.serializer)
+    def bytes_of(self, bytes number not None):
+        return self.store.row_of_number(number)
 
-    def dump(self, value):
+    def serialize(self, value):
         return self.serializer.dumps(value)
 
-    def load(self, bytes row not None):
+    def deserialize(self, bytes row not None):
         return self.serializer.loads(row)
 
 
@@ -211,21 +211,25 @@ cdef uint64_t number_of(bytes number) except? 0:
 
 
 cdef bytes translated(bytes block, dict tables, object translate):
-    """A block in which the values of some tables are others: translate(bytes of an object, serializer) of each object in them."""
+    """A block in which the values of some tables are others: translate(bytes of an object) of each object in them."""
     cdef string_view rest = view(block)
+    cdef string_view c_key, row
     cdef list parts = []
-    cdef bytes key, value
+    cdef cbool is_none = False
     while rest.size() != 0:
-        key = take_bytes(&rest)
-        value = take_bytes(&rest)
-        kind, serializer, keys = tables.get(key[0], (None, None, None))
+        if not TakeElement(&rest, &c_key) or c_key.size() == 0 or not TakeElement(&rest, &row):
+            raise damaged("block of rows")
+        key, value = bytes_of(c_key), bytes_of(row)
+        kind, keys = tables.get(key[0], (None, None))
         try:
             if kind == LIST:
-                value = b"".join([sized(translate(element, serializer)) for element in elements_of(value)])
+                value = b"".join([sized(translate(element)) for element in elements_of(row)])
             elif kind == MAP:
-                value = value if value[:1] == NONE_ENTRY else ENTRY + translate(value[1:], serializer)
+                if not ParseMapValue(row, &is_none, &row):
+                    raise damaged("stored entry")
+                value = value if is_none else bytes([kMapValuePresent]) + translate(bytes_of(row))
             elif kind is not None:
-                value = translate(value, serializer)
+                value = translate(value)
         except _errors.SchemaError as error:
             raise unstorable(error, keys, key[1:]) from error
         parts.append(sized(key))
@@ -241,22 +245,22 @@ cdef object unstorable(object error, KeyRows keys, bytes row):
     return _errors.SchemaError(f"{error}: put another object under the key {key!r}, or clear it [state {state!r}]", state=state)
 
 
-cdef bytes take_bytes(string_view* rest):
-    """The bytes at the front, behind their length."""
-    cdef size_t size = 0
-    if not TakeVarint(rest, &size) or size > rest.size():
-        raise _errors.CorruptionError("Corruption: a block of rows does not have the form of one: restore another snapshot")
-    taken = PyBytes_FromStringAndSize(rest.data(), size)
-    rest[0] = string_view(rest.data() + size, rest.size() - size)
-    return taken
+cdef object damaged(str what):
+    return _errors.CorruptionError(f"Corruption: a {what} does not have the form of one: restore another snapshot")
 
 
-cdef list elements_of(bytes value):
-    cdef string_view rest = view(value)
+cdef list elements_of(string_view stored):
+    cdef string_view element
     cdef list elements = []
-    while rest.size() != 0:
-        elements.append(take_bytes(&rest))
+    while TakeElement(&stored, &element):
+        elements.append(bytes_of(element))
+    if stored.size() != 0:
+        raise damaged("stored list")
     return elements
+
+
+cdef bytes bytes_of(string_view view):
+    return PyBytes_FromStringAndSize(view.data(), view.size())
 
 
 cdef bytes sized(bytes value):
@@ -270,7 +274,7 @@ cdef class MemoryStore(Store):
     """Tables in memory."""
     cdef shared_ptr[CMemoryStore] c_store
     cdef Objects objects
-    cdef readonly dict serializers  # of the tables that hold objects, by number, with their kinds
+    cdef readonly dict live_tables  # those that hold objects, by number: their kinds and keys
 
     def __cinit__(self, str path not None, *, size_t limit_bytes, size_t write_batch_bytes):
         self.path = path
@@ -281,7 +285,7 @@ cdef class MemoryStore(Store):
         self.c_rows = <CRows*>self.c_store.get()
         self.c_lifetime = deref(self.c_store).lifetime()
         self.objects = Objects()
-        self.serializers = {}
+        self.live_tables = {}
 
     def own(self, int max_parallelism, int first, int last):
         Store.own(self, max_parallelism, first, last)
@@ -289,7 +293,7 @@ cdef class MemoryStore(Store):
 
     def live(self, int table, int kind, serializer, KeyRows keys not None):
         """What takes the serializer's place for the values of a table that holds live objects; None for one that is not known yet."""
-        self.serializers[table] = (kind, serializer, keys)
+        self.live_tables[table] = (kind, keys)
         return LiveObjects(self, serializer)
 
     cdef int settle(self) except -1:
@@ -297,9 +301,7 @@ cdef class MemoryStore(Store):
         cdef vector[uint64_t] adopted
         cdef vector[uint64_t] released
         cdef CMemoryTables* tables = deref(self.c_store).tables()
-        if not self.serializers and self.objects.released.empty():
-            return 0
-        if not call.Enter(self.c_lifetime).ok():
+        if not self.objects.objects or not call.Enter(self.c_lifetime).ok():
             return 0  # another thread is inside: what is to be noted stays noted
         adopted = tables.objects().TakeAdopted()
         released = tables.objects().TakeReleased()
@@ -307,8 +309,8 @@ cdef class MemoryStore(Store):
         return self.objects.settle(adopted, released, tables.heap().IsSeen(1))
 
     def load_block(self, int key_group, bytes block not None):
-        if self.serializers and key_group != RESERVED_GROUP:
-            block = translated(block, self.serializers, self.number_of_stored)
+        if self.live_tables and key_group != kReservedGroup:
+            block = translated(block, self.live_tables, self.number_of_stored)
         Store.load_block(self, key_group, block)
         self.settle()
 
@@ -317,10 +319,10 @@ cdef class MemoryStore(Store):
         cdef uint64_t number = self.objects.add(value, serializer, deref(self.c_store).tables().heap().epoch())
         return PyBytes_FromStringAndSize(<char*>&number, sizeof(number))
 
-    def number_of_stored(self, bytes row not None, serializer):
+    def number_of_stored(self, bytes row not None):
         return self.add(Stored(row), None)
 
-    def row_of_number(self, bytes number not None, serializer):
+    def row_of_number(self, bytes number not None):
         """An object as bytes: those that it was stored as, or its serializer's."""
         cdef uint64_t c_number = number_of(number)
         value = self.objects.at(c_number)
@@ -382,9 +384,10 @@ cdef class MemoryStore(Store):
         return deref(self.c_store).tables().heap().kept_bytes()
 
     def freeze(self):
-        """The rows as they are now. REQUIRES: no batch is open."""
+        """The rows as they are now."""
         cdef CCall call
         self.enter(&call, self.context, "snapshot")
+        self.refuse_in_batch("snapshot")
         return Snapshot(self)
 
     def freeze_closing(self):
@@ -397,11 +400,11 @@ cdef class Snapshot:
     """The rows of a store as they were. It may be read by any one thread, while the store goes on."""
     cdef unique_ptr[CMemorySnapshot] c_snapshot
     cdef MemoryStore store
-    cdef dict serializers
+    cdef dict live_tables
 
     def __cinit__(self, MemoryStore store not None):
         self.store = store
-        self.serializers = dict(store.serializers)
+        self.live_tables = dict(store.live_tables)
         self.c_snapshot = make_unique[CMemorySnapshot](deref(store.c_store).tables())
 
     def next_block(self, size_t most_bytes):
@@ -414,6 +417,6 @@ cdef class Snapshot:
         if not found:
             return None
         rows = PyBytes_FromStringAndSize(block.data(), block.size())
-        if self.serializers and key_group != RESERVED_GROUP:
-            rows = translated(rows, self.serializers, self.store.row_of_number)
+        if self.live_tables and key_group != kReservedGroup:
+            rows = translated(rows, self.live_tables, self.store.row_of_number)
         return key_group, rows

@@ -74,6 +74,7 @@ cdef extern from "sfkv/key_group.h" namespace "sfkv" nogil:
         int first
         int last
 
+    const int kReservedGroup
     int KeyGroupOf(int32_t hash, int max_parallelism)
     int32_t JavaHashInt32 "sfkv::JavaHash"(int32_t value)
     int32_t JavaHashInt64 "sfkv::JavaHash"(int64_t value)

@@ -292,7 +292,8 @@ cdef class ValueRows:
     cdef Columns read(self, object batch):
         cdef Columns columns
         if self.dumps is not None:
-            batch = pa.array([None if value is None else self.dumps(value) for value in batch], pa.binary())
+            # What makes the values may write, too, which ends what its thread holds (_memory.pyx): so they are made first.
+            batch = pa.array([None if value is None else self.dumps(value) for value in list(batch)], pa.binary())
         columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "value")
         return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "value") if columns is None else columns
 
@@ -326,11 +327,11 @@ cdef class ValueRows:
     cdef object serialized(self, object structs):
         """What a scan gives for the values of live objects, which come as their numbers: the serializer's bytes."""
         (column,) = structs.flatten()
-        dumped = self.schema.serializer.dumped
+        bytes_of = self.schema.serializer.bytes_of
         if column.type == pa.binary():
-            values = pa.array([None if number is None else dumped(number) for number in column.to_pylist()], pa.binary())
+            values = pa.array([None if number is None else bytes_of(number) for number in column.to_pylist()], pa.binary())
         else:
-            values = pa.array([list(map(dumped, numbers)) for numbers in column.to_pylist()], column.type)
+            values = pa.array([list(map(bytes_of, numbers)) for numbers in column.to_pylist()], column.type)
         return pa.StructArray.from_arrays([values], fields=list(structs.type))
 
     cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1:

@@ -1,5 +1,6 @@
 from typing_extensions import disjoint_base
 
+RESERVED_GROUP: int
 STORE_ROW: bytes
 TABLE_ROWS: bytes
 CELL_ROWS: bytes

@@ -8,10 +8,11 @@ Every call enters the store (a Call: one thread at a time, never after close), w
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._rows cimport view
+from sfkv._rows cimport kReservedGroup, view
 from sfkv._status cimport check
 
-# The reserved rows: FORMAT.md section 5.
+# The key group of the reserved rows, and these: FORMAT.md section 5.
+RESERVED_GROUP = kReservedGroup
 STORE_ROW = b"\xff\xff\x00"
 TABLE_ROWS = b"\xff\xff\x01"
 CELL_ROWS = b"\xff\xff\x02"

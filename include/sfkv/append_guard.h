@@ -16,16 +16,18 @@ class AppendGuard {
  public:
   // Whether the list's real size must be looked at before "bytes" more are appended.
   bool MustCheck(std::string_view key, size_t bytes) {
+    if (cells_.empty()) cells_.resize(kCells);  // not before: a store in memory never asks
     size_t& counted = cells_[std::hash<std::string_view>()(key) % kCells];
     counted += bytes;
     return counted >= kCheckBytes;
   }
+  // REQUIRES: MustCheck() was asked of it.
   void Checked(std::string_view key) { cells_[std::hash<std::string_view>()(key) % kCells] = 0; }
 
  private:
   static constexpr size_t kCells = 16384;
   static constexpr size_t kCheckBytes = size_t{16} << 20;
-  std::vector<size_t> cells_ = std::vector<size_t>(kCells);
+  std::vector<size_t> cells_;
 };
 
 }  // namespace sfkv

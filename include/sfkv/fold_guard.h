@@ -14,6 +14,7 @@ class FoldGuard {
  public:
   // Whether what is stored of the key must be read and put now.
   bool MustSettle(std::string_view key) {
+    if (cells_.empty()) cells_.resize(kCells);  // not before: a store in memory never asks
     const size_t hash = std::hash<std::string_view>()(key);
     Cell& cell = cells_[hash % kCells];
     const auto tag = static_cast<uint8_t>(hash >> 56);
@@ -36,7 +37,7 @@ class FoldGuard {
   };
   static constexpr size_t kCells = 65536;
   static constexpr uint8_t kMostOperands = 16;
-  std::vector<Cell> cells_ = std::vector<Cell>(kCells);
+  std::vector<Cell> cells_;
   AppendGuard sizes_;
 };
 

@@ -47,7 +47,6 @@ class HashPageRef {
 
 class HashRows {
  public:
-  using Page = HashPage;
   static constexpr bool kOrdered = false;
 
   // What is shared by all key groups of a table.
@@ -57,7 +56,7 @@ class HashRows {
     RowHash hash;
   };
 
-  // Frees all pages and cells. To be called before it ends.
+  // Frees all pages and heap rows. To be called before it ends.
   void Clear(Context& c) {
     VisitPages([&](HashPage* page) {
       ForEachSlot(page, c.form.bytes(), [&](const char* slot) { c.form.Empty(c.heap, slot); });
@@ -74,7 +73,7 @@ class HashRows {
   // The slot of a key; null if there is none.
   char* Find(const Context& c, std::string_view key) const { return FindHashed(c, key, c.hash(key)); }
 
-  // Finds several keys, and brings what is needed of them into the cache meanwhile.
+  // The same of one whose hash is known, as of several that were brought into the cache by it.
   char* FindHashed(const Context& c, std::string_view key, uint64_t hash) const {
     if (pages_.empty()) return nullptr;
     const HashPageRef ref = pages_[IndexOf(hash)];
@@ -95,16 +94,17 @@ class HashRows {
     Prefetch(c, hash);
     if (!pages_.empty()) __builtin_prefetch(pages_[IndexOf(hash)].page());
   }
-  // The cell that a key probably has is brought into the cache.
-  __attribute__((always_inline)) void PrefetchCell(const Context& c, uint64_t hash) const {
-    if (pages_.empty() || !c.form.has_cells()) return;
+  // The heap row that a key probably has is brought into the cache. REQUIRES: the form has heap rows.
+  __attribute__((always_inline)) void PrefetchHeapRow(const Context& c, uint64_t hash) const {
+    SFKV_REQUIRES(c.form.has_heap_rows());
+    if (pages_.empty()) return;
     const HashPageRef ref = pages_[IndexOf(hash)];
     const size_t at = FirstGroup(ref, hash);
     const uint64_t match = MatchTag(LoadAs<uint64_t>(ref.page()->controls(at, c.form.bytes())), TagOf(hash));
     if (match == 0) return;
-    const char* cell = reinterpret_cast<const char*>(c.form.CellOf(ref.page()->slot(at + FirstOf(match), c.form.bytes())));
-    __builtin_prefetch(cell);
-    __builtin_prefetch(cell + 64);
+    const char* row = reinterpret_cast<const char*>(c.form.HeapRowOf(ref.page()->slot(at + FirstOf(match), c.form.bytes())));
+    __builtin_prefetch(row);
+    __builtin_prefetch(row + 64);
   }
 
   // Makes a row of a key, or gives the one that is there another value, and returns where that is to be written: the first "kept"
@@ -118,7 +118,7 @@ class HashRows {
       page = Own(c, page, hash);
       return c.form.Resize(c.heap, page->slot(found, c.form.bytes()), value_bytes, kept);
     }
-    while ((page->count + page->deleted + 1) * 8 > page->slots * 7) page = MakeRoom(c, page, hash, c.form.CellBytes(key.size(), value_bytes));
+    while ((page->count + page->deleted + 1) * 8 > page->slots * 7) page = MakeRoom(c, page, hash, c.form.HeapRowBytes(key.size(), value_bytes));
     page = Own(c, page, hash);
     const size_t index = FreeSlot(c, page, hash);
     char* slot = page->slot(index, c.form.bytes());
@@ -194,7 +194,7 @@ class HashRows {
   static constexpr uint64_t kLows = 0x0101010101010101, kHighs = 0x8080808080808080;
 
   static uint8_t TagOf(uint64_t hash) { return static_cast<uint8_t>(hash & 0x7F); }
-  // Bit 8 i + 7 is set for the bytes that are meant; MatchTag() may err, and the key tells.
+  // Bit 8 i + 7 is set for the bytes i that are meant; by MatchTag() maybe for some above such a one, too.
   static uint64_t MatchTag(uint64_t controls, uint8_t tag) {
     const uint64_t x = controls ^ (kLows * tag);
     return (x - kLows) & ~x & kHighs;
@@ -261,8 +261,10 @@ class HashRows {
   static void FreePage(Context& c, HashPage* page) { c.heap->Free(page, HashPage::BytesFor(page->slots, c.form.bytes()), page->born); }
 
   void AddFirstPage(Context& c) {
-    pages_.assign(1, HashPageRef(NewPage(c, kLeastSlots, 0)));
-    c.heap->Count(0, pages_.capacity() * sizeof(HashPageRef));
+    const size_t before = pages_.capacity();
+    pages_.reserve(1);
+    c.heap->Count(before * sizeof(HashPageRef), pages_.capacity() * sizeof(HashPageRef));
+    pages_.push_back(HashPageRef(NewPage(c, kLeastSlots, 0)));
   }
 
   // Puts a page where "old" was, in all of the directory's entries for it.
@@ -299,16 +301,16 @@ class HashRows {
     FreePage(c, page);
   }
 
-  // Makes room for a row, of "cell_bytes" beside its slot, in the page of a hash, and returns the page that the hash belongs to now.
-  HashPage* MakeRoom(Context& c, HashPage* page, uint64_t hash, size_t cell_bytes) {
+  // Makes room for a row, of "heap_row_bytes" beside its slot, in the page of a hash, and returns the page that the hash belongs to now.
+  HashPage* MakeRoom(Context& c, HashPage* page, uint64_t hash, size_t heap_row_bytes) {
     const size_t bytes = HashPage::BytesFor(page->slots, c.form.bytes());
     if (page->deleted * 4 > page->slots) {
       Rehash(c, page, hash, page->slots);
     } else if (page->slots < MostSlots(c) || page->depth == kMostDepth) {
-      c.heap->Require(bytes + cell_bytes);
+      c.heap->Require(bytes + heap_row_bytes);
       Rehash(c, page, hash, size_t{page->slots} * 2);
     } else {
-      c.heap->Require(bytes + cell_bytes + (page->depth == depth_ ? pages_.size() * sizeof(HashPageRef) : 0));
+      c.heap->Require(bytes + heap_row_bytes + (page->depth == depth_ ? pages_.size() * sizeof(HashPageRef) : 0));
       Split(c, page, hash);
     }
     return PageOf(hash);
@@ -317,7 +319,13 @@ class HashRows {
   void Split(Context& c, HashPage* page, uint64_t hash) {
     if (page->depth == depth_) GrowDirectory(c);
     const uint32_t depth = page->depth + 1;
-    HashPage* halves[2] = {NewPage(c, page->slots, depth), NewPage(c, page->slots, depth)};
+    HashPage* halves[2] = {NewPage(c, page->slots, depth), nullptr};
+    try {
+      halves[1] = NewPage(c, page->slots, depth);
+    } catch (...) {
+      FreePage(c, halves[0]);
+      throw;
+    }
     ForEachSlot(page, c.form.bytes(), [&](const char* slot) {
       const uint64_t moved = c.hash(c.form.Key(slot));
       Move(c, slot, halves[(moved >> (64 - depth)) & 1], moved);

@@ -102,7 +102,6 @@ class HeldFolds {
     uint16_t place;  // in the index
   };
 
-  static uint8_t TableOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
   std::string_view KeyOf(const Row& row) const { return {bytes_.data() + row.begin, row.key_bytes}; }
 
   RowHash hash_;

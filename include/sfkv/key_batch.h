@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "sfkv/key_codec.h"
+#include "sfkv/radix_sort.h"
 
 namespace sfkv {
 
@@ -35,7 +36,8 @@ class KeyBatch {
         return a.word != b.word ? a.word < b.word : a.position < b.position;
       });
     } else {
-      RadixSort();
+      std::unique_ptr<Entry[]> scratch(new Entry[size_]);  // not cleared: all are written
+      if (RadixSort(entries_.get(), scratch.get(), size_) == scratch.get()) entries_.swap(scratch);
     }
     FindDistinct();
     if (key_bytes_ != 0) PackDistinct();
@@ -188,21 +190,6 @@ class KeyBatch {
       char bytes[8] = {key[0], key[1], 0, 0, 0, 0, 0, 0};
       if (key.size() > word_at_) std::memcpy(bytes + 2, key.data() + word_at_, std::min<size_t>(6, key.size() - word_at_));
       entries_[i] = {ByteSwap(LoadAs<uint64_t>(bytes)), static_cast<uint32_t>(i)};
-    }
-  }
-
-  // Sorts by the word, least significant byte first, leaving out the bytes that are equal in all.
-  void RadixSort() {
-    uint64_t differing = 0;
-    for (size_t e = 0; e < size_; ++e) differing |= entries_[e].word ^ entries_[0].word;
-    std::unique_ptr<Entry[]> scratch(new Entry[size_]);
-    for (int shift = 0; shift < 64; shift += 8) {
-      if (((differing >> shift) & 0xFF) == 0) continue;
-      size_t starts[257] = {0};
-      for (size_t e = 0; e < size_; ++e) ++starts[((entries_[e].word >> shift) & 0xFF) + 1];
-      for (int b = 0; b < 256; ++b) starts[b + 1] += starts[b];
-      for (size_t e = 0; e < size_; ++e) scratch[starts[(entries_[e].word >> shift) & 0xFF]++] = entries_[e];
-      entries_.swap(scratch);
     }
   }
 

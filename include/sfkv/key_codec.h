@@ -22,6 +22,9 @@ inline void EncodeKeyHeader(char* at, int key_group, uint8_t table) {
   at[1] = static_cast<char>(key_group);
   at[2] = static_cast<char>(table);
 }
+// Of an encoded key, or of what begins with its header.
+inline int GroupOf(std::string_view key) { return (static_cast<uint8_t>(key[0]) << 8) | static_cast<uint8_t>(key[1]); }
+inline uint8_t TableOf(std::string_view key) { return static_cast<uint8_t>(key[2]); }
 
 // --- One cell, in order-preserving form.
 

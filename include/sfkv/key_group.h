@@ -10,7 +10,8 @@
 
 namespace sfkv {
 
-constexpr int kMaxParallelism = 32768;  // Flink's upper bound; key group 0xFFFF, which is the store's own, is never a key's
+constexpr int kMaxParallelism = 32768;  // Flink's upper bound
+constexpr int kReservedGroup = 0xFFFF;  // that of the store's own rows, and never a key's
 
 enum class HashKind : uint8_t { kJava = 0, kMurmur = 1 };
 

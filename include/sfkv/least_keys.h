@@ -17,19 +17,13 @@
 
 namespace sfkv {
 
-// Key rows from "lower", up to but without "upper"; an empty bound is none. Also what such a part of a table is named by.
-struct RowRange {
-  std::string lower;
-  std::string upper;
-};
-
 class LeastKeys {
  public:
   explicit LeastKeys(KeyGroupRange owned) : owned_(owned), groups_(static_cast<size_t>(owned.last - owned.first + 1)) {}
 
   // To be called before a row is put, with its encoded key.
   void Lower(std::string_view key) {
-    Group& group = At((static_cast<uint8_t>(key[0]) << 8) | static_cast<uint8_t>(key[1]));
+    Group& group = At(GroupOf(key));
     const std::string_view row = key.substr(kKeyHeaderBytes);
     group.put_at = ++puts_;
     if (!group.is_empty && group.least <= row) return;

@@ -3,6 +3,7 @@
 // Stands on table.h; the functions need what its methods need. Values: map_codec.h.
 #pragma once
 
+#include "sfkv/least_keys.h"
 #include "sfkv/map_rows.h"
 #include "sfkv/row_blocks.h"
 #include "sfkv/table.h"
@@ -181,13 +182,13 @@ inline Status ReadBlock(const Table& table, size_t most_bytes, std::string_view 
   const std::string first = *from;
   for (cursor.SeekRange(first, std::string(bound)); cursor.Valid(); cursor.Next()) {
     const std::string_view key = cursor.encoded_key();
-    const int group = (static_cast<uint8_t>(key[0]) << 8) | static_cast<uint8_t>(key[1]);
+    const int group = GroupOf(key);
     if (block->size() >= most_bytes || (block->size() != 0 && group != *key_group)) {
       from->assign(key);
       return cursor.status();
     }
     *key_group = group;
-    AppendBlockRow(static_cast<uint8_t>(key[kKeyHeaderBytes - 1]), key.substr(kKeyHeaderBytes), cursor.value(), block);
+    AppendBlockRow(TableOf(key), key.substr(kKeyHeaderBytes), cursor.value(), block);
   }
   from->assign(bound);
   return cursor.status();

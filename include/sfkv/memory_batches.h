@@ -12,7 +12,7 @@ constexpr size_t kMemoryChunk = MemoryTable::kMostAtOnce;
 // Calls on_chunk(rows, begin, count) for the rows of "batch_count" of a batch's keys, of which key_of(i) gives each.
 template <typename KeyOf, typename OnChunk>
 Status VisitRowsOfKeys(const MemoryTables& tables, const KeyBatch& batch, size_t batch_count, KeyOf&& key_of, OnChunk&& on_chunk) {
-  const MemoryTable* table = tables.TableOf(batch);
+  const MemoryTable* table = tables.TableFor(batch);
   if (table == nullptr) return Status::OK();
   std::string_view keys[kMemoryChunk], rows[kMemoryChunk];
   for (size_t begin = 0; begin < batch_count; begin += kMemoryChunk) {
@@ -112,7 +112,13 @@ inline void PutRows(MemoryTables* tables, const KeyBatch& keys, const ValueCodec
     block.Clear();
     for (size_t i = 0; i < count; ++i) block.Add(static_cast<int64_t>(keys.PositionAt(begin + i)), is_absent(i), 0);
     block.Encode();
-    for (size_t i = 0; i < count; ++i) is_absent(i) ? tables->Erase(names[i]) : tables->Put(names[i], block.Get(i));
+    for (size_t i = 0; i < count; ++i) {
+      if (is_absent(i)) {
+        tables->Erase(names[i]);
+      } else {
+        tables->Put(names[i], block.Get(i));
+      }
+    }
   }
 }
 
@@ -146,44 +152,48 @@ inline void FoldFixedRows(MemoryTables* tables, const KeyBatch& keys, const Fold
   }
 }
 
+// Erases the row of each key of a batch.
+inline void EraseRows(MemoryTables* tables, const KeyBatch& keys) {
+  std::string_view names[kMemoryChunk];
+  for (size_t begin = 0; begin < keys.size(); begin += kMemoryChunk) {
+    const size_t count = TakeNames(*tables, keys, begin, names);
+    for (size_t i = 0; i < count; ++i) tables->Erase(names[i]);
+  }
+}
+
 // Makes the writes of a serialised batch.
 class WriteApplier {
  public:
   explicit WriteApplier(MemoryTables* tables) : tables_(tables) {}
 
-  // REQUIRES: no range deletes among them.
+  // REQUIRES: only puts and deletes among them.
   void Apply(const WriteBatch& writes) {
-    writes.ForEach([&](WriteKind kind, std::string_view key, std::string_view value) {
-      SFKV_REQUIRES(kind != WriteKind::kDeleteRange);
-      Add(kind == WriteKind::kPut ? &WriteApplier::Put : kind == WriteKind::kMerge ? &WriteApplier::Append : &WriteApplier::Erase, key, value);
+    writes.ForEach([&](WriteKind kind, std::string_view key, std::string_view row) {
+      SFKV_REQUIRES(kind == WriteKind::kPut || kind == WriteKind::kDelete);
+      keys_[count_] = key;
+      rows_[count_] = row;
+      is_put_[count_++] = kind == WriteKind::kPut;
+      if (count_ == kMemoryChunk) Flush();
     });
     Flush();
   }
 
  private:
-  using Change = void (WriteApplier::*)(std::string_view, std::string_view);
-
-  void Put(std::string_view key, std::string_view row) { tables_->Put(key, row); }
-  void Erase(std::string_view key, std::string_view) { tables_->Erase(key); }
-  void Append(std::string_view key, std::string_view operand) {
-    tables_->Extend(key, operand.size(), [&](char* at) { std::memcpy(at, operand.data(), operand.size()); });
-  }
-
-  void Add(Change change, std::string_view key, std::string_view row) {
-    keys_[count_] = key;
-    rows_[count_] = row;
-    changes_[count_++] = change;
-    if (count_ == kMemoryChunk) Flush();
-  }
   void Flush() {
     tables_->PrefetchMany(keys_, count_);
-    for (size_t i = 0; i < count_; ++i) (this->*changes_[i])(keys_[i], rows_[i]);
+    for (size_t i = 0; i < count_; ++i) {
+      if (is_put_[i]) {
+        tables_->Put(keys_[i], rows_[i]);
+      } else {
+        tables_->Erase(keys_[i]);
+      }
+    }
     count_ = 0;
   }
 
   MemoryTables* tables_;
   std::string_view keys_[kMemoryChunk], rows_[kMemoryChunk];
-  Change changes_[kMemoryChunk];
+  bool is_put_[kMemoryChunk];
   size_t count_ = 0;
 };
 

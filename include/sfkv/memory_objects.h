@@ -1,4 +1,4 @@
-// Objects that rows hold by their numbers, 8 bytes each: what of them is owed to who keeps the objects, and counts their holders.
+// Notes of the objects that rows hold by their numbers, 8 bytes each: for who keeps the objects, and counts how many hold each.
 //
 // Where rows are written and removed, in a call, only notes are taken; they are read between calls. A row is of one of these forms:
 //   value := number   ·   map entry := 00 · number | 01   ·   list := { 08 · number }

@@ -31,7 +31,7 @@ class OpenMemoryScans {
   std::set<MemoryScan*> scans_;
 };
 
-// Where an encoded key's rows end: the bound of those that begin with its row; none if all bytes of it are 0xff.
+// The rows of a key group that begin with the row of an encoded key; they have no bound if all bytes of that are 0xff.
 inline RowRange RangeOfPrefix(std::string_view key) {
   const std::string bound = PrefixBound(key);
   return {std::string(key.substr(kKeyHeaderBytes)), bound.size() > kKeyHeaderBytes ? bound.substr(kKeyHeaderBytes) : std::string()};
@@ -46,7 +46,7 @@ class MemoryScan : public Cursor, private Counted<MemoryScan> {
     KeyGroupRange groups = options.range;
     if (!options.key.empty()) {
       range_ = RangeOfPrefix(options.key);
-      groups.first = groups.last = MemoryTable::GroupOf(options.key);
+      groups.first = groups.last = GroupOf(options.key);
     }
     if (table != nullptr) {
       view_ = heap->NewView();

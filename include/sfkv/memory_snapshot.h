@@ -19,7 +19,7 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
       if (table != nullptr && table->rows() != 0) tables_.push_back({table->Freeze(tables->range(), all_), 0});
     }
     for (const auto& [key, value] : tables->reserved()) {
-      AppendBlockRow(static_cast<uint8_t>(key[2]), std::string_view(key).substr(kKeyHeaderBytes), value, &reserved_);
+      AppendBlockRow(TableOf(key), std::string_view(key).substr(kKeyHeaderBytes), value, &reserved_);
     }
   }
   using Counted<MemorySnapshot>::live;
@@ -27,7 +27,7 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
   // Appends the next rows to "block", up to about "most_bytes" of them, all of one key group; the store's own come first. False at the end.
   bool NextBlock(size_t most_bytes, int* key_group, ByteBuffer* block) {
     if (reserved_.size() != 0) {
-      *key_group = 0xFFFF;
+      *key_group = kReservedGroup;
       *block = std::move(reserved_);
       return true;
     }

@@ -29,7 +29,6 @@ class MemoryTables {
   KeyGroupRange range() const { return range_; }
   RowHeap* heap() { return &heap_; }
   ObjectNotes* objects() { return &objects_; }
-  size_t limit_bytes() const { return limit_bytes_; }
 
   // Makes a table, or gives one another shape, for which its rows are moved.
   void Declare(const TableShape& shape) {
@@ -42,16 +41,13 @@ class MemoryTables {
   }
 
   const MemoryTable* table(uint8_t id) const { return tables_[id].get(); }
-  // That of the keys of a batch; null if it has no rows.
-  const MemoryTable* TableOf(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[IdOf(keys.Key(0))].get(); }
+  // That of the keys of a batch; null if there is none yet, or no key.
+  const MemoryTable* TableFor(const KeyBatch& keys) const { return keys.size() == 0 ? nullptr : tables_[TableOf(keys.Key(0))].get(); }
 
+  // Of the objects that rows held nobody is told: who keeps them lets go of all.
   void Clear() {
-    ReleaseRemembered(batch_, 0);
-    ReleaseRemembered(suspended_, 0);
-    for (std::unique_ptr<MemoryTable>& table : tables_) {
-      if (table != nullptr) ReleaseAll(*table);
-      table = nullptr;
-    }
+    for (std::unique_ptr<MemoryTable>& table : tables_) table = nullptr;
+    objects_ = ObjectNotes();
     for (const auto& [key, row] : reserved_) heap_.Count(ReservedBytes(key, row), 0);
     reserved_.clear();
     batch_ = UndoLog();
@@ -67,7 +63,7 @@ class MemoryTables {
       const auto found = reserved_.find(key);
       return found == reserved_.end() ? std::string_view() : std::string_view(found->second);
     }
-    const MemoryTable* table = tables_[IdOf(key)].get();
+    const MemoryTable* table = tables_[TableOf(key)].get();
     return table == nullptr ? std::string_view() : table->Find(key);
   }
 
@@ -76,8 +72,8 @@ class MemoryTables {
   // Brings what a write of several rows will touch into the cache. REQUIRES: count <= MemoryTable::kMostAtOnce.
   void PrefetchMany(const std::string_view* keys, size_t count) const {
     for (size_t begin = 0, end = 0; begin < count; begin = end) {
-      const uint8_t id = IdOf(keys[begin]);
-      while (end < count && IdOf(keys[end]) == id && !IsReserved(keys[end])) ++end;
+      const uint8_t id = TableOf(keys[begin]);
+      while (end < count && TableOf(keys[end]) == id && !IsReserved(keys[end])) ++end;
       if (end == begin) {
         ++end;
       } else if (tables_[id] != nullptr) {
@@ -86,22 +82,26 @@ class MemoryTables {
     }
   }
 
-  // Runs a write, which makes the changes below; of what it changes nothing stays if it fails or the limit would be passed.
+  // Runs a write, which makes the changes below. If it would pass the limit, or fails in an open batch or near the limit, nothing of it
+  // stays; where there is room beyond doubt nothing is remembered, and an exception, for want of the machine's memory, leaves a part.
   template <typename Change>
   Status Write(WriteSize size, Change&& change) {
     if (in_batch_ && batch_bytes_ + size.bytes > kMaxBatchBytes) return BatchTooLarge();
-    if (!in_batch_ && HasRoomBeyondDoubt(size)) return change();
+    if (!in_batch_ && HasRoomBeyondDoubt(size)) {
+      change();
+      return Status::OK();
+    }
     UndoLog own;
     if (!in_batch_) undo_ = &own;
     const size_t mark = undo_->size();
     if (limit_bytes_ != 0) heap_.HoldTo(std::max(held_bytes_, heap_.used_bytes()));
     Status status;
     try {
-      status = change();
-      if (status.ok()) heap_.Require(0);
+      change();
+      heap_.Require(0);
     } catch (const LimitPassed&) {
       status = PastLimit();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {
       EndWrite(mark, /*undo=*/true);
       throw;
     }
@@ -117,11 +117,10 @@ class MemoryTables {
     if (IsReserved(key)) {
       PutReserved(key, row);
     } else {
-      const TableShape* shape = ShapeWithObjects(key);
-      if (shape != nullptr) objects_.Release(*shape, Find(key));
-      char* at = Place(key, row.size(), 0);
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key));
+      char* at = Place(key, row.size(), 0);  // maybe in another table, of another shape
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
-      if (shape != nullptr) objects_.Adopt(*shape, row);
+      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);
     }
     heap_.Require(0);
   }
@@ -132,10 +131,10 @@ class MemoryTables {
       if (found == reserved_.end()) return;
       heap_.Count(ReservedBytes(key, found->second), 0);
       reserved_.erase(found);
-    } else if (tables_[IdOf(key)] != nullptr) {
+    } else if (tables_[TableOf(key)] != nullptr) {
       const TableShape* shape = ShapeWithObjects(key);
       if (shape != nullptr) objects_.Release(*shape, Find(key));
-      tables_[IdOf(key)]->Erase(key);
+      tables_[TableOf(key)]->Erase(key);
     }
   }
   // Makes a row longer by what write(where) then writes, "bytes" of it; a row that is not there yet begins with it.
@@ -155,13 +154,13 @@ class MemoryTables {
   }
   // Folds a fold row (fold.h) into that of a key, where it lies if it can.
   void Fold(std::string_view key, std::string_view operand) {
-    const MemoryTable* table = tables_[IdOf(key)].get();
+    const MemoryTable* table = tables_[TableOf(key)].get();
     const bool lies_still = table != nullptr && table->shape().value_is_fixed && table->shape().value_bytes == operand.size();
     if (lies_still) {
       Remember(key);
       const size_t rows = table->rows();
       char* at = Place(key, operand.size(), operand.size());
-      if (table->rows() != rows) {
+      if (tables_[TableOf(key)]->rows() != rows) {  // Place() may have made another table
         std::memcpy(at, operand.data(), operand.size());
         return heap_.Require(0);
       }
@@ -191,7 +190,7 @@ class MemoryTables {
   void ClearTable(uint8_t id) {
     if (tables_[id] == nullptr) return;
     ReleaseAll(*tables_[id]);
-    tables_[id]->Clear();
+    tables_[id] = nullptr;  // with its shape: the next state of this number may be one that declares none
   }
 
   // --- A batch over several states.
@@ -232,29 +231,30 @@ class MemoryTables {
   // Runs a change that stays whether the batch that is open does or not.
   template <typename Change>
   void WriteThrough(Change&& change) {
-    UndoLog* log = undo_;
+    struct Restore {
+      ~Restore() { *undo = log; }
+      UndoLog** undo;
+      UndoLog* log;
+    } restore{&undo_, undo_};
     undo_ = nullptr;
     change();
-    undo_ = log;
   }
 
-  static bool IsReserved(std::string_view key) { return key[0] == '\xff' && key[1] == '\xff'; }
-  static uint8_t IdOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
+  static bool IsReserved(std::string_view key) { return GroupOf(key) == kReservedGroup; }
   static std::string Encoded(int key_group, uint8_t table, std::string_view row) {
     std::string key(kKeyHeaderBytes, '\0');
     EncodeKeyHeader(key.data(), key_group, table);
     return key.append(row);
   }
 
+ private:
   Status PastLimit() const {
     return Status(Code::kLimit, "the state would take more than memory_limit=" + std::to_string(limit_bytes_) +
                                     " bytes: open it with a larger one, or keep it on disk, in EmbeddedRocksDBStateBackend");
   }
-
- private:
   static bool IsSame(const TableShape& a, const TableShape& b) {
     return a.is_ordered == b.is_ordered && a.key_bytes == b.key_bytes && a.value_bytes == b.value_bytes && a.value_is_fixed == b.value_is_fixed &&
-           a.holds_objects == b.holds_objects;
+           a.holds_objects == b.holds_objects && a.kind == b.kind;
   }
 
   void Truncate(std::string_view key, size_t bytes) {
@@ -264,9 +264,9 @@ class MemoryTables {
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
   char* Place(std::string_view key, size_t value_bytes, size_t kept) {
-    std::unique_ptr<MemoryTable>& table = tables_[IdOf(key)];
+    std::unique_ptr<MemoryTable>& table = tables_[TableOf(key)];
     TableShape any;
-    any.table = IdOf(key);
+    any.table = TableOf(key);
     any.range = range_;
     if (table == nullptr) table = MakeTable(any, &heap_);
     char* at = table->Place(key, value_bytes, kept);
@@ -328,7 +328,7 @@ class MemoryTables {
   // The shape of a key's table, if that holds objects.
   const TableShape* ShapeWithObjects(std::string_view key) const {
     if (IsReserved(key)) return nullptr;
-    const MemoryTable* table = tables_[IdOf(key)].get();
+    const MemoryTable* table = tables_[TableOf(key)].get();
     return table != nullptr && table->shape().holds_objects ? &table->shape() : nullptr;
   }
   void ReleaseAll(const MemoryTable& table) {
@@ -380,7 +380,7 @@ class MemoryTables {
   }
   // Near a limit, no more is to be left of what was taken back than there was.
   void Trim(std::string_view key) {
-    if (limit_bytes_ != 0 && !IsReserved(key) && tables_[IdOf(key)] != nullptr) tables_[IdOf(key)]->Trim(key);
+    if (limit_bytes_ != 0 && !IsReserved(key) && tables_[TableOf(key)] != nullptr) tables_[TableOf(key)]->Trim(key);
   }
 
   static constexpr size_t kMostPageBytes = size_t{32} << 10;

@@ -24,7 +24,6 @@ struct Leaf {
 
 class OrderedRows {
  public:
-  using Page = Leaf;
   static constexpr bool kOrdered = true;
 
   struct Context {
@@ -38,7 +37,7 @@ class OrderedRows {
     size_t slot;
   };
 
-  // Frees all pages and cells. To be called before it ends.
+  // Frees all pages and heap rows. To be called before it ends.
   void Clear(Context& c) {
     for (Leaf* leaf : leaves_) {
       for (size_t i = 0; i < leaf->count; ++i) c.form.Empty(c.heap, leaf->slot(i, c.form.bytes()));
@@ -146,17 +145,16 @@ class OrderedRows {
         return c.form.Resize(c.heap, leaf->slot(slot, c.form.bytes()), value_bytes, kept);
       }
     }
-    // All that may fail for want of memory comes before the first change.
-    if (!leaves_.empty()) RequireRoom(c, at, slot, c.form.CellBytes(key.size(), value_bytes));
+    if (!leaves_.empty()) RequireRoom(c, at, slot, c.form.HeapRowBytes(key.size(), value_bytes));
     char filled[SlotForm::kMostBytes];
     c.form.Fill(c.heap, filled, key, value_bytes);
-    if (leaves_.empty()) {
-      AddLeaf(c, 0, NewLeaf(c, kLeastSlots));
-    } else if (leaves_[at]->count == kLeafSlots) {
-      Split(c, at, slot);
-      if (slot > leaves_[at]->count || leaves_[at]->count == kLeafSlots) slot -= leaves_[at++]->count;
+    Leaf* leaf = nullptr;
+    try {
+      leaf = MakeRoom(c, &at, &slot);
+    } catch (...) {
+      c.form.Empty(c.heap, filled);
+      throw;
     }
-    Leaf* leaf = OwnWithRoom(c, at);
     char* to = leaf->slot(slot, c.form.bytes());
     std::memmove(to + c.form.bytes(), to, (leaf->count - slot) * c.form.bytes());
     std::memcpy(to, filled, c.form.bytes());
@@ -246,8 +244,10 @@ class OrderedRows {
           from = guess + step + 1;
         }
       }
-    } else if (to = guess; at + 1 < leaves_.size()) {
-      for (size_t step = 1; from + step <= guess; step *= 2) {
+    } else {
+      to = guess;
+      const bool is_last = at + 1 == leaves_.size();  // whose guess is its last slot: no nearer one is more likely
+      for (size_t step = 1; !is_last && from + step <= guess; step *= 2) {
         if (is_less(guess - step)) {
           from = guess - step + 1;
         } else {
@@ -275,29 +275,31 @@ class OrderedRows {
   }
   static void FreeLeaf(Context& c, Leaf* leaf) { c.heap->Free(leaf, Leaf::BytesFor(leaf->room, c.form.bytes()), leaf->born); }
 
+  // REQUIRES: MakeDirectoryRoom() was called.
   void AddLeaf(Context& c, size_t at, Leaf* leaf) {
-    MakeDirectoryRoom(c);
     leaves_.insert(leaves_.begin() + static_cast<std::ptrdiff_t>(at), leaf);
     firsts_.insert(firsts_.begin() + static_cast<std::ptrdiff_t>(at), leaf->count == 0 ? 0 : c.form.First(leaf->slot(0, c.form.bytes())));
   }
   void MakeDirectoryRoom(Context& c) {
     if (leaves_.size() < leaves_.capacity() && firsts_.size() < firsts_.capacity()) return;
-    const size_t before = DirectoryBytes();
     const size_t room = leaves_.size() + leaves_.size() / 2 + 1;
+    const size_t before = DirectoryBytes();
     leaves_.reserve(room);
+    c.heap->Count(before, DirectoryBytes());  // at once, as the next may fail
+    const size_t between = DirectoryBytes();
     firsts_.reserve(room);
-    c.heap->Count(before, DirectoryBytes());
+    c.heap->Count(between, DirectoryBytes());
   }
 
-  // Before a row, of "cell_bytes" beside its slot, is put into leaf "at": whether the heap has what makes room for it.
-  void RequireRoom(const Context& c, size_t at, size_t slot, size_t cell_bytes) const {
+  // Before a row, of "heap_row_bytes" beside its slot, is put into leaf "at": whether the heap has what makes room for it.
+  void RequireRoom(const Context& c, size_t at, size_t slot, size_t heap_row_bytes) const {
     const Leaf* leaf = leaves_[at];
     const auto leaf_bytes = [&c](size_t room) { return Leaf::BytesFor(room, c.form.bytes()); };
     if (leaf->count == kLeafSlots) {
       const size_t directory = leaves_.size() < leaves_.capacity() ? 0 : DirectoryBytes() / 2 + sizeof(Leaf*) + sizeof(uint64_t);
-      c.heap->Require(leaf_bytes(GoesBehindAll(at, slot) ? kLeafSlots / 2 : kLeafSlots) + directory + cell_bytes);
+      c.heap->Require(leaf_bytes(GoesBehindAll(at, slot) ? kLeafSlots / 2 : kLeafSlots) + directory + heap_row_bytes);
     } else if (leaf->count == leaf->room) {
-      c.heap->Require(leaf_bytes(std::min<size_t>(kLeafSlots, leaf->room * 2)) - leaf_bytes(leaf->room) + cell_bytes);
+      c.heap->Require(leaf_bytes(std::min<size_t>(kLeafSlots, leaf->room * 2)) - leaf_bytes(leaf->room) + heap_row_bytes);
     }
   }
 
@@ -317,6 +319,22 @@ class OrderedRows {
     return Remake(c, at, std::min<size_t>(kLeafSlots, leaves_[at]->room * 2));
   }
 
+  // Makes room for a row before slot "*slot" of leaf "*at", and says where it is then. All rows are there if it fails.
+  Leaf* MakeRoom(Context& c, size_t* at, size_t* slot) {
+    if (leaves_.empty()) {
+      MakeDirectoryRoom(c);
+      AddLeaf(c, 0, NewLeaf(c, kLeastSlots));
+    } else if (leaves_[*at]->count == kLeafSlots) {
+      Split(c, *at, *slot);
+      const size_t kept = leaves_[*at]->count;
+      if (*slot > kept || kept == kLeafSlots) {  // it is in the second half
+        *slot -= kept;
+        ++*at;
+      }
+    }
+    return OwnWithRoom(c, *at);
+  }
+
   // Whether a slot is the one after the last row of all, in a full leaf.
   bool GoesBehindAll(size_t at, size_t slot) const { return slot == kLeafSlots && at + 1 == leaves_.size(); }
 
@@ -325,9 +343,9 @@ class OrderedRows {
     const bool in_order = GoesBehindAll(at, slot);
     const size_t kept = in_order ? kLeafSlots : kLeafSlots / 2;
     MakeDirectoryRoom(c);
-    Leaf* rest = NewLeaf(c, in_order ? kLeafSlots / 2 : kLeafSlots);
+    Leaf* leaf = in_order ? leaves_[at] : Own(c, at);
+    Leaf* rest = NewLeaf(c, in_order ? kLeafSlots / 2 : kLeafSlots);  // the last that may fail
     if (!in_order) {
-      Leaf* leaf = Own(c, at);
       rest->count = static_cast<uint32_t>(kLeafSlots - kept);
       std::memcpy(rest->slot(0, c.form.bytes()), leaf->slot(kept, c.form.bytes()), rest->count * c.form.bytes());
       leaf->count = static_cast<uint32_t>(kept);

@@ -26,17 +26,14 @@ inline void AppendBlockRow(uint8_t table, std::string_view key, std::string_view
 // Writes the rows of a block to a store. REQUIRES: the key group is one of the store's, or that of its own rows.
 inline Status LoadBlock(Rows* rows, int key_group, std::string_view block) {
   WriteBatch batch(block.size() + block.size() / 2);
-  std::string key(2, '\0');
-  EncodeKeyHeader(key.append(1, '\0').data(), key_group, 0);
+  std::string key(kKeyHeaderBytes, '\0');  // whose table, and what follows it, is each row's
+  EncodeKeyHeader(key.data(), key_group, 0);
   const Status damaged(Code::kCorruption, "Corruption: a block of rows does not have the form of one: restore another snapshot");
   for (std::string_view rest = block; !rest.empty();) {
-    size_t key_bytes = 0, value_bytes = 0;
-    if (!TakeVarint(&rest, &key_bytes) || key_bytes == 0 || key_bytes > rest.size() || key_bytes > 1 + kMaxKeyRowBytes) return damaged;
-    key.replace(2, std::string::npos, rest.data(), key_bytes);
-    rest.remove_prefix(key_bytes);
-    if (!TakeVarint(&rest, &value_bytes) || value_bytes > rest.size() || value_bytes > kMaxStoredBytes) return damaged;
-    batch.Put(key, rest.substr(0, value_bytes));
-    rest.remove_prefix(value_bytes);
+    std::string_view row, value;
+    if (!TakeElement(&rest, &row) || row.empty() || row.size() > 1 + kMaxKeyRowBytes) return damaged;
+    if (!TakeElement(&rest, &value) || value.size() > kMaxStoredBytes) return damaged;
+    batch.Put(key.replace(kKeyHeaderBytes - 1, std::string::npos, row), value);
   }
   return rows->WriteRows(&batch);
 }

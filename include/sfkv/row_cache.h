@@ -268,7 +268,6 @@ class RowCacheBy {
     bool rests = false;
   };
 
-  static uint8_t TableOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
   static uint64_t TagOf(uint64_t word) { return word >> 32; }
   static uint32_t PlaceIn(uint64_t word) { return static_cast<uint32_t>(word); }
   static uint64_t Word(uint64_t hash, uint32_t place) { return (hash & ~uint64_t{0xFFFFFFFF}) | place; }

@@ -1,9 +1,9 @@
 // The memory of rows that live in memory, counted, and kept as it was for who still looks at it.
 //
-// Pages and cells carry the epoch in which they were made. A view (a scan, a snapshot) sees all that was there in the epoch of
+// Pages and rows carry the epoch in which they were made. A view (a scan, a snapshot) sees all that was there in the epoch of
 // its start, and begins a new one: what a later write would change is copied first, once, and the old is kept until the last view
 // that sees it has gone, whatever others there are. So a view copies nothing, and costs its writers only what they touch.
-// The heap belongs to one thread; views may be dropped by any.
+// The heap belongs to one thread; views may be dropped by any, and how much is used and kept, and the epoch, may be asked by any.
 #pragma once
 
 #include <atomic>
@@ -37,26 +37,18 @@ class Epochs {
     newest_seen_.store(views_.rbegin()->first, std::memory_order_release);
   }
   void End(uint64_t epoch) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    const auto ended = views_.find(epoch);
-    Kept kept = std::move(ended->second);
-    const auto next = views_.erase(ended);
-    newest_seen_.store(views_.empty() ? 0 : views_.rbegin()->first, std::memory_order_release);
-    if (next != views_.begin()) {  // what the view before it sees too is that one's from now on
-      auto& [older, its] = *std::prev(next);
-      for (auto at = kept.begin(); at != kept.end();) {
-        const auto one = at++;
-        if (one->born <= older) its.splice(its.end(), kept, one);
-      }
-    }
-    FreeAll(kept);
+    FreeAll(TakeEnded(epoch));  // when the mutex is free again, for which writers would wait
   }
-  // Keeps what was made in the epoch "born" until no view is left that sees it. False if there is none.
+  // Keeps what was made in the epoch "born" until no view is left that sees it. False if there is none. Never fails: where there is no
+  // memory to note a piece, it stays, and is lost.
   bool Keep(void* memory, size_t bytes, uint64_t born) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (views_.empty() || views_.rbegin()->first < born) return false;
-    views_.rbegin()->second.push_back({memory, bytes, born});
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    try {
+      views_.rbegin()->second.push_back({memory, bytes, born});
+      bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    } catch (const std::bad_alloc&) {
+    }
     return true;
   }
 
@@ -72,6 +64,22 @@ class Epochs {
   };
   using Kept = std::list<Piece>;
 
+  // Ends a view, and gives what no other sees.
+  Kept TakeEnded(uint64_t epoch) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const auto ended = views_.find(epoch);
+    Kept kept = std::move(ended->second);
+    const auto next = views_.erase(ended);
+    newest_seen_.store(views_.empty() ? 0 : views_.rbegin()->first, std::memory_order_release);
+    if (next != views_.begin()) {  // what the view before it sees too is that one's from now on
+      auto& [older, its] = *std::prev(next);
+      for (auto at = kept.begin(); at != kept.end();) {
+        const auto one = at++;
+        if (one->born <= older) its.splice(its.end(), kept, one);
+      }
+    }
+    return kept;
+  }
   void FreeAll(const Kept& kept) {
     for (const Piece& piece : kept) {
       std::free(piece.memory);
@@ -118,12 +126,12 @@ class RowHeap {
   void* Allocate(size_t bytes) {
     void* memory = std::malloc(bytes);
     if (memory == nullptr) throw std::bad_alloc();
-    used_ += bytes;
+    Count(0, bytes);
     return memory;
   }
   // Frees what was made in the epoch "born", or keeps it for the views that see it.
   void Free(void* memory, size_t bytes, uint64_t born) {
-    used_ -= bytes;
+    Count(bytes, 0);
     if (IsSeen(born) && epochs_->Keep(memory, bytes, born)) return;
     std::free(memory);
   }
@@ -134,29 +142,30 @@ class RowHeap {
   // To be asked between the changes of a write, and before what stays when a row is taken back: throws LimitPassed if there is
   // no room for so many bytes more.
   void Require(size_t more) const {
-    if (used_ > held_to_ || more > held_to_ - used_) throw LimitPassed();
+    const size_t used = used_bytes();
+    if (used > held_to_ || more > held_to_ - used) throw LimitPassed();
   }
 
   // Counts memory that is held by other means, such as vectors.
-  void Count(size_t before, size_t after) { used_ = used_ - before + after; }
+  void Count(size_t before, size_t after) { used_.store(used_bytes() - before + after, std::memory_order_relaxed); }
 
   // What is made now carries this number.
-  uint64_t epoch() const { return epoch_; }
+  uint64_t epoch() const { return epoch_.load(std::memory_order_relaxed); }
   // Whether a view sees what was made in the epoch "born": then it must not be changed.
   bool IsSeen(uint64_t born) const { return epochs_->newest_seen() >= born; }
 
   // From here on nothing changes for who looks at what is there now, while the view lives.
-  std::shared_ptr<RowView> NewView() { return std::make_shared<RowView>(epochs_, epoch_++); }
+  std::shared_ptr<RowView> NewView() { return std::make_shared<RowView>(epochs_, epoch_.fetch_add(1, std::memory_order_relaxed)); }
 
   // Bytes of what is stored now; and of what only views still see.
-  size_t used_bytes() const { return used_; }
-  size_t left_bytes() const { return used_ < limit_ ? limit_ - used_ : 0; }
+  size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+  size_t left_bytes() const { return used_bytes() < limit_ ? limit_ - used_bytes() : 0; }
   size_t kept_bytes() const { return epochs_->bytes(); }
 
  private:
   std::shared_ptr<internal::Epochs> epochs_ = std::make_shared<internal::Epochs>();
-  uint64_t epoch_ = 1;
-  size_t used_ = 0;
+  std::atomic<uint64_t> epoch_{1};  // this and the next are written by one thread
+  std::atomic<size_t> used_{0};
   size_t held_to_ = kNoLimit;
   const size_t limit_;
 };

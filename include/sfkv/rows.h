@@ -6,7 +6,6 @@
 #include "sfkv/fold_codec.h"
 #include "sfkv/fold_guard.h"
 #include "sfkv/key_batch.h"
-#include "sfkv/least_keys.h"
 #include "sfkv/list_codec.h"
 #include "sfkv/map_rows.h"
 #include "sfkv/row_set.h"
@@ -34,6 +33,12 @@ struct TableShape {
   bool value_is_fixed = false;     // no value is shorter
   bool holds_objects = false;      // its values are numbers of objects, which somebody counts (memory_objects.h)
   TableKind kind = TableKind::kValue;
+};
+
+// Key rows from "lower", up to but without "upper"; an empty bound is none. Also what such a part of a table is named by.
+struct RowRange {
+  std::string lower;
+  std::string upper;
 };
 
 struct ScanOptions {
@@ -98,32 +103,52 @@ class Rows {
   virtual Status PutRow(std::string_view key, std::string_view row, bool may_wait) = 0;
   virtual Status DeleteRow(std::string_view key, bool may_wait) = 0;
 
-  // Batches of rows: table.h says what each does.
+  // Batches of rows. What is read of one is by position; bad values are found before the first is written.
+
+  // Reads into "builders", one per column of the value; "present" tells which keys were there.
   virtual Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) = 0;
   // Copies the rows of the distinct keys of a batch that was sorted; else, where batches need not be, that of each of its keys.
   virtual Status ReadRows(const KeyBatch& keys, RowSet* rows) = 0;
+  // Sets bit i of "present" for each position whose key is there.
   virtual Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) = 0;
+  // Puts a row for each key, of several for one key the last; a row that "clears" says is absent deletes instead.
   virtual Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears,
                             OffsetRow offset) = 0;
   virtual Status DeleteRows(const KeyBatch& keys, OffsetRow offset) = 0;
 
-  // Lists: list_table.h says what each does.
+  // Lists. REQUIRES for these: the keys are sorted. The guard is the table's own (append_guard.h).
+
+  // Appends elements, already encoded, to the list of one key.
   virtual Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) = 0;
+  // Appends a value for each row of the batch, those of one key in the rows' order.
   virtual Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) = 0;
+  // Replaces the list of each key, of several for one key the last one's; an empty or missing list clears. "lists" is a view of lists
+  // whose items are the elements. REQUIRES: no null among them.
   virtual Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) = 0;
+  // The lists as an Arrow array; empty where there is none.
   virtual Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) = 0;
 
-  // Folds: fold_table.h says what each does. Results are read by ReadResults().
+  // Folds; results are read by ReadResults(). The guard is the table's own (fold_guard.h).
+
+  // Folds an operand, a fold row (fold.h), into the row of one key.
   virtual Status FoldRow(FoldGuard* guard, std::string_view key, std::string_view operand, bool may_wait) = 0;
+  // Folds the values of a batch's rows into the rows of their keys, in the rows' order. REQUIRES: the keys are sorted, unless
+  // codec.row_bytes() != 0.
   virtual Status FoldColumns(FoldGuard* guard, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) = 0;
 
-  // Maps: map_table.h.
+  // Maps. REQUIRES for these: the keys, of entries or of whole maps, are sorted.
+
+  // Puts an entry for each row; null values are None. Of several for one entry the last counts.
   virtual Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows,
                             OffsetRow offset) = 0;
+  // The values of a batch of entries as an Arrow array; null where there is none, or None.
   virtual Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) = 0;
+  // The entries of a batch's keys as an Arrow map array, each in the order of its user keys.
   virtual Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) = 0;
+  // Which keys have an entry.
   virtual Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) = 0;
   virtual Status HasEntry(std::string_view key, bool* found) = 0;
+  // Removes all entries of keys.
   virtual Status ClearMaps(const KeyBatch& keys, OffsetRow offset) = 0;
   virtual Status ClearMap(std::string_view key) = 0;
 };

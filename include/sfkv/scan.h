@@ -113,7 +113,7 @@ class Scan : public Cursor, private Counted<Scan> {
   // Finds the key groups that may have rows of the range.
   void PlanVisits() {
     if (!options_.key.empty()) {
-      const int key_group = (static_cast<uint8_t>(options_.key[0]) << 8) | static_cast<uint8_t>(options_.key[1]);
+      const int key_group = GroupOf(options_.key);
       options_.rows.lower = options_.key.substr(kKeyHeaderBytes);
       visits_.push_back({key_group, options_.rows.lower, false});
       return;

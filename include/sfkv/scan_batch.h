@@ -36,8 +36,8 @@ class ScanBatch {
 
   // The rows as struct arrays: of the keys' columns, of the user keys' (maps only) and of the values', where they were asked for.
   Status Finish(ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) const {
-    SFKV_RETURN_IF_ERROR(FinishKeyColumns(rows_, keys, user_keys));
-    return options_.with_values ? FinishValueColumns(value_rows_, values) : Status::OK();
+    SFKV_RETURN_IF_ERROR(FinishKeyColumns(keys, user_keys));
+    return options_.with_values ? FinishValueColumns(values) : Status::OK();
   }
 
  private:
@@ -45,20 +45,20 @@ class ScanBatch {
   static constexpr size_t kBatchBytes = size_t{32} << 20;  // a batch of long rows ends early
 
   // The key rows as struct arrays: of the keys' columns, and for maps of the user keys'.
-  Status FinishKeyColumns(int64_t rows, ArrowArray* keys, ArrowArray* user_keys) const {
+  Status FinishKeyColumns(ArrowArray* keys, ArrowArray* user_keys) const {
     const bool with_user_keys = options_.kind == TableKind::kMap && !options_.distinct_keys;
-    Builders columns = MakeBuildersOf(keys_.columns(), options_.key_columns, rows);
+    Builders columns = MakeBuildersOf(keys_.columns(), options_.key_columns, rows_);
     Builders user_columns;
-    if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), rows);
+    if (with_user_keys) user_columns = MakeBuilders(user_keys_.columns(), rows_);
     const bool alike = keys_.is_fixed() && options_.kind != TableKind::kMap && KeysHaveOneLength();
     if (alike && with_keys_ && !keys_.ParseFixedRows(key_rows_.bytes(), &columns)) return UnreadableRow(-1);
-    for (int64_t i = 0; i < rows && with_keys_ && !alike; ++i) {
+    for (int64_t i = 0; i < rows_ && with_keys_ && !alike; ++i) {
       auto rest = keys_.ParseFront(key_rows_.Get(static_cast<size_t>(i)), i, &columns);
       if (rest && with_user_keys) rest = user_keys_.ParseFront(*rest, i, &user_columns);
       if (!rest || !(rest->empty() || options_.distinct_keys)) return UnreadableRow(-1);
     }
-    SFKV_RETURN_IF_ERROR(FinishRecordOf(&columns, options_.key_columns, rows, nullptr, keys));
-    return with_user_keys ? FinishRecord(&user_columns, rows, nullptr, user_keys) : Status::OK();
+    SFKV_RETURN_IF_ERROR(FinishRecordOf(&columns, options_.key_columns, rows_, nullptr, keys));
+    return with_user_keys ? FinishRecord(&user_columns, rows_, nullptr, user_keys) : Status::OK();
   }
 
   bool KeysHaveOneLength() const {
@@ -69,22 +69,21 @@ class ScanBatch {
   }
 
   // The stored values as a struct array: of the values' columns, or of the one column of lists.
-  Status FinishValueColumns(const RowList& stored, ArrowArray* out) const {
-    const int64_t rows = static_cast<int64_t>(stored.size());
+  Status FinishValueColumns(ArrowArray* out) const {
     if (options_.kind == TableKind::kList) {
       OwnedArray lists;
-      SFKV_RETURN_IF_ERROR(BuildLists(rows, values_, [&](int64_t i) { return stored.Get(static_cast<size_t>(i)); }, lists.get()));
-      FinishStruct(&lists, 1, rows, out);
+      SFKV_RETURN_IF_ERROR(BuildLists(rows_, values_, [&](int64_t i) { return value_rows_.Get(static_cast<size_t>(i)); }, lists.get()));
+      FinishStruct(&lists, 1, rows_, out);
       return Status::OK();
     }
-    Builders columns = MakeBuildersOf(values_.columns(), options_.value_columns, rows);
-    ValidityBuilder present(rows);
+    Builders columns = MakeBuildersOf(values_.columns(), options_.value_columns, rows_);
+    ValidityBuilder present(rows_);
     std::string_view found[kChunkRows];
     int64_t positions[kChunkRows];
-    for (int64_t begin = 0; begin < rows; begin += kChunkRows) {
+    for (int64_t begin = 0; begin < rows_; begin += kChunkRows) {
       size_t count = 0;
-      for (int64_t i = begin; i < std::min(rows, begin + kChunkRows); ++i) {
-        std::string_view row = stored.Get(static_cast<size_t>(i));
+      for (int64_t i = begin; i < std::min(rows_, begin + kChunkRows); ++i) {
+        std::string_view row = value_rows_.Get(static_cast<size_t>(i));
         bool is_none = false;
         if (options_.kind == TableKind::kMap && !ParseMapValue(row, &is_none, &row)) return UnreadableRow(-1);
         if (is_none) continue;
@@ -95,7 +94,7 @@ class ScanBatch {
       if (values_.ParseRows(found, positions, count, &columns) != count) return UnreadableRow(-1);
     }
     const ValidityBuilder* some = options_.kind == TableKind::kMap ? &present : nullptr;  // of maps None is a value
-    return FinishRecordOf(&columns, options_.value_columns, rows, some, out);
+    return FinishRecordOf(&columns, options_.value_columns, rows_, some, out);
   }
 
   ScanOptions options_;

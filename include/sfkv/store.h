@@ -195,8 +195,6 @@ class Store : public Rows, private Counted<Store> {
     flushes_->Watch(db);
   }
 
-  static uint8_t TableOf(std::string_view key) { return static_cast<uint8_t>(key[kKeyHeaderBytes - 1]); }
-
   void LowerLeast(std::string_view key) {
     if (least_[TableOf(key)] != nullptr) least_[TableOf(key)]->Lower(key);
   }

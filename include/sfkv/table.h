@@ -360,7 +360,7 @@ class Table {
 
   // Whether rows of the table of "key" are looked for in the cache, which knows nothing of a batch that is open.
   bool LooksInCache(std::string_view key, size_t keys) const {
-    return pending_ == nullptr && cache_->IsWorthIt(static_cast<uint8_t>(key[kKeyHeaderBytes - 1]), keys);
+    return pending_ == nullptr && cache_->IsWorthIt(TableOf(key), keys);
   }
 
   // Writes what is held, each row that has many operands by now as one. With may_wait false it answers kIncomplete if there is any.
@@ -380,7 +380,7 @@ class Table {
   }
   // The same if rows of the table of "key" are held.
   Status WriteHeldOf(std::string_view key, bool may_wait) const {
-    return held_->Has(static_cast<uint8_t>(key[kKeyHeaderBytes - 1])) ? WriteHeld(may_wait) : Status::OK();
+    return held_->Has(TableOf(key)) ? WriteHeld(may_wait) : Status::OK();
   }
   Status WriteFold(std::string_view key, std::string_view operand, WriteBatch* batch) const {
     rocksdb::PinnableSlice stored;

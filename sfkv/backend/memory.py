@@ -14,6 +14,7 @@ from sfkv import _core, _memory, _table
 from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
+from sfkv._store import RESERVED_GROUP
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
 from sfkv.backend.keyed import KeyedStateBackend
@@ -22,7 +23,7 @@ from sfkv.backend.slot import Slot
 from sfkv.checkpoint.local import replace_durably
 from sfkv.checkpoint.manifest import Files, Layout, Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, single_snapshot, verify
-from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows, write_rows
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
 _WRITE_BYTES = sys.maxsize  # a call's writes are one, so that a limit refuses all of them
@@ -177,7 +178,7 @@ class _Engine:
         return live
 
     def forget(self, table: int) -> None:
-        self.store.serializers.pop(table, None)
+        self.store.live_tables.pop(table, None)
 
     def begin_snapshot(self, folder: Path) -> Callable[[], Files]:
         frozen = self.store.freeze()

@@ -14,7 +14,7 @@ from pathlib import Path
 from sfkv import _core, _store
 from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError
 from sfkv.checkpoint.manifest import Snapshot, check_files, read_manifest
-from sfkv.checkpoint.rows_file import BLOCK_BYTES, RESERVED_GROUP, ROWS_NAME, read_rows
+from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows
 
 
 def single_snapshot(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Snapshot:
@@ -71,7 +71,7 @@ def load(store: _store.Store, blocks: Iterator[tuple[int, bytes]], path: str) ->
     """
     first, last = store.key_groups
     for key_group, block in blocks:
-        if not (first <= key_group <= last or key_group == RESERVED_GROUP):
+        if not (first <= key_group <= last or key_group == _store.RESERVED_GROUP):
             raise CorruptionError(
                 f"Corruption: {path} has rows of key group {key_group}, and owns {first} to {last}: restore another snapshot",
                 path=path,

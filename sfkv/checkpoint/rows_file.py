@@ -14,10 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfkv._errors import CorruptionError
+from sfkv._store import RESERVED_GROUP
 
 ROWS_NAME = "ROWS"
-# The key group that a store's own rows are under.
-RESERVED_GROUP = 0xFFFF
 # Blocks end when they hold as much.
 BLOCK_BYTES = 1 << 20
 

@@ -315,3 +315,16 @@ def test_a_backend_that_was_dropped_gives_its_memory_back(tmp_path):
     assert os.path.getsize(tmp_path / "s" / "ROWS") > 10_000
     with BACKEND.open(tmp_path / "s") as keyed:
         assert keyed.value_state("v", int).get(999) == 1998
+
+
+@pytest.mark.parametrize(
+    ("first", "bound"), [(b"", b"\x01"), (b"", b"\x7f"), (b"\x01", b"\x02"), (b"\x00\x05", b"\x01\x00\x01")]
+)
+def test_a_range_between_keys_of_any_length_is_read_as_a_whole(first, bound):
+    """A bound of one byte was taken for that of the first key group."""
+    with sfkv.HashMapStateBackend().open(None, key=int, max_parallelism=1024) as keyed:
+        for name in "ab":
+            keyed.value_state(name, int).put_many(range(3000), range(3000))
+        everything = keyed._store.read_range(b"", b"\xff\xff")
+        assert len(everything) == 6000
+        assert keyed._store.read_range(first, bound) == {key: row for key, row in everything.items() if first <= key < bound}

@@ -301,6 +301,22 @@ def test_views_do_not_count_and_a_refused_write_does_not_harm_them():
         assert keyed._store.kept_bytes == 0
 
 
+@pytest.mark.parametrize("write", ["add_many", "update_many", "clear_many"])
+def test_the_keys_of_lists_count_by_their_bytes(write):
+    """Their number was counted instead: ten times the limit came to be used."""
+    with sfkv.HashMapStateBackend(memory_limit="1MB").open(None, key=str, max_parallelism=8) as keyed:
+        lists = keyed.list_state("l", int)
+        keys = [f"{n:030000}" for n in range(300)]
+        if write == "clear_many":
+            lists.add_many(keys[:20], [1] * 20)
+            lists.clear_many(keys)
+        else:
+            with pytest.raises(sfkv.LimitError):
+                getattr(lists, write)(keys, [1] * 300 if write == "add_many" else [[1]] * 300)
+        assert keyed._store.used_bytes <= 1 << 20
+        assert lists.scan_keys().to_arrow().num_rows == 0
+
+
 # --- Against a model.
 
 KEYS = st.integers(0, 40)

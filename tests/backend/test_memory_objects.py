@@ -3,6 +3,7 @@
 import gc
 import itertools
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -239,3 +240,116 @@ def test_an_object_that_cannot_be_stored_fails_the_close_and_leaves_nothing_besi
         value.put(1, {"a": 2})
     with sfkv.open(tmp_path / "s") as again:
         assert again.value_state("v", object).get(1) == {"a": 2}
+
+
+def test_the_number_of_a_dropped_state_holds_no_objects_any_more():
+    """Eight bytes of a payload were taken for the number of an object, and counted far outside of what there was."""
+    with sfkv.HashMapStateBackend().open(None, key=int, max_parallelism=4) as keyed:
+        for name in "ab":
+            keyed.value_state(name, object).put(1, {})
+        keyed.drop_state("a")
+        payload = b"\xff" * 7 + b"\0"
+        keyed.payloads.set(0, payload)
+        keyed.payloads.set(0, None)
+        keyed.payloads.set(1, payload)
+        keyed.value_state("b", object).put(2, {})
+        assert list(keyed.payloads) == [(1, payload)]
+
+
+def test_a_bundle_writes_an_object_that_took_the_number_of_the_one_it_read(keyed):
+    """The rows, numbers, were equal, and what they stood for was not."""
+    state = keyed.value_state("s", object)
+    state.put(1, {"x": 1})
+    with state.bundle([1]) as rows:
+        state.clear(1)
+        rows[1] = {"y": 2}
+    assert state.get(1) == {"y": 2}
+
+
+def test_an_iterator_of_a_batch_gives_its_objects_after_the_batch(keyed):
+    """Their numbers were others' by then."""
+    state = keyed.map_state("m", int, object)
+    state.put_all(1, {n: {"n": n} for n in range(3)})
+    with keyed.batch():
+        items, values = iter(state[1].items()), iter(state[1].values())
+    state.clear(1)
+    state.put_all(2, {n: {"other": n} for n in range(3)})
+    assert list(items) == [(n, {"n": n}) for n in range(3)]
+    assert list(values) == [{"n": n} for n in range(3)]
+
+
+def test_numbers_that_a_thread_was_given_are_its_own_until_it_settles(keyed):
+    """Another thread notes and removes what this one wrote, where it could not do so itself; it lets go of nothing twice."""
+    state = keyed.value_state("s", object)
+    store, serializer = keyed._store, sfkv.Msgpack(object)
+    state.put(1, {})
+    (key,) = store.read_range(b"", b"\xff\xff")
+    first = store.add({"first": 1}, serializer)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(_batch.write_rows, store, {key: first}, "test").result()
+        other.submit(state.clear, 1).result()
+        second = other.submit(store.add, {"second": 2}, serializer).result()
+        state.put(2, {})
+        other.submit(_batch.write_rows, store, {key: second}, "test").result()
+    assert state.get(1) == {"second": 2}
+
+
+class Made(dict):
+    def items(self):
+        yield from enumerate(self["values"])
+
+
+def test_values_that_come_one_by_one_may_be_made_by_other_writes(keyed):
+    """A write ends what its thread had begun to number, and that was not written yet."""
+    others, value = keyed.value_state("others", object), keyed.value_state("v", object)
+    lists, maps = keyed.list_state("l", object), keyed.map_state("m", int, object)
+    wanted = [{"n": n} for n in range(3)]
+
+    def made(state):
+        for n in range(3):
+            others.put(n, {state: n})
+            yield {"n": n}
+
+    value.put_many(range(3), made("v"))
+    lists.add_all(1, made("l"))
+    lists.add_many([2] * 3, made("l"))
+    lists.update_many([3, 4], ([element] for element in made("l") if element["n"] < 2))
+    lists.update_many([5], [made("l")])
+    maps.put_all(1, Made(values=made("m")))
+    maps.put_many([2] * 3, range(3), made("m"))
+    others.put(5, {"other": 5})
+    assert value.get_many(range(3)) == wanted
+    assert [lists.get(key) for key in range(1, 6)] == [wanted, wanted, wanted[:1], wanted[1:2], wanted]
+    assert [list(maps[key].values()) for key in (1, 2)] == [wanted] * 2
+
+
+def test_a_stored_entry_that_is_none_is_told_when_it_is_read(keyed):
+    """It was taken for an object, whatever its first byte was, and stored again as if it had been one."""
+    state = keyed.map_state("m", int, object)
+    state.put(1, 1, {})
+    (key,) = keyed._store.read_range(b"", b"\xff\xff")
+    group = key[0] << 8 | key[1]
+    state.clear(1)
+    for value in (b"\x02" + b"x" * 8, b"", b"\x01x"):
+        block = bytes([len(key) - 2]) + key[2:] + bytes([len(value)]) + value
+        with pytest.raises(sfkv.CorruptionError, match="entry"):
+            keyed._store.load_block(group, block)
+    assert state.is_empty(1)
+
+
+@pytest.mark.parametrize("block", [b"\x05", b"\x00\x00", b"\x80\x80\x80\x80\x80\x01", b"\x02\x00k\x02v", b"\x02\x00k"])
+def test_a_block_that_is_none_is_told_where_its_objects_are_read(keyed, block):
+    keyed.value_state("s", object)
+    with pytest.raises(sfkv.CorruptionError, match="block of rows"):
+        keyed._store.load_block(0, block)
+
+
+def test_a_stored_list_that_is_none_is_told_when_it_is_read(keyed):
+    keyed.list_state("s", object)
+    with pytest.raises(sfkv.CorruptionError, match="list"):
+        keyed._store.load_block(0, b"\x02\x00k\x03\x01v\x05")
+
+
+def test_a_snapshot_is_refused_inside_a_batch(keyed):
+    with keyed.batch(), pytest.raises(sfkv.UsageError, match="batch"):
+        keyed._store.freeze()

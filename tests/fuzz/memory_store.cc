@@ -13,7 +13,6 @@ namespace sfkv::fuzz {
 namespace {
 
 constexpr KeyGroupRange kGroups = {2, 5};
-constexpr int kReserved = 0xFFFF;
 constexpr size_t kPageHeads = 1024;
 using Model = std::map<std::string, std::string>;
 
@@ -91,7 +90,7 @@ class Test {
   }
   int Group() {
     const size_t chosen = input_->Below(5);
-    return chosen == 4 ? kReserved : kGroups.first + static_cast<int>(chosen);
+    return chosen == 4 ? kReservedGroup : kGroups.first + static_cast<int>(chosen);
   }
   // Key rows of which most are of one length.
   std::string KeyRow() {
@@ -159,7 +158,7 @@ class Test {
     std::vector<int> shapes;
     for (int id = 0; id < 256; ++id) {
       const MemoryTable* table = store_.tables()->table(static_cast<uint8_t>(id));
-      shapes.push_back(table == nullptr ? 0 : FormOf(table->shape()).has_cells() ? 1 : 2);
+      shapes.push_back(table == nullptr ? 0 : FormOf(table->shape()).has_heap_rows() ? 1 : 2);
     }
     return shapes;
   }
@@ -173,6 +172,8 @@ class Test {
     if (chosen < 4) shape.key_bytes = chosen < 2 ? 8 : chosen == 2 ? 48 : 49;
     if (input_->Bool()) shape.value_bytes = input_->Below(90);
     shape.value_is_fixed = shape.value_bytes != TableShape::kAnyBytes && input_->Bool();
+    shape.holds_objects = input_->Bool();
+    shape.kind = static_cast<TableKind>(input_->Below(3));
     store_.Declare(shape);
   }
 
@@ -210,7 +211,7 @@ class Test {
     const size_t most = 1 + input_->Below(2000);
     int group = 0, last = -1;
     for (ByteBuffer block; snapshot->NextBlock(most, &group, &block); block.Clear()) {
-      FUZZ_EXPECT(block.size() != 0 && (group >= last || last == kReserved));
+      FUZZ_EXPECT(block.size() != 0 && (group >= last || last == kReservedGroup));
       last = group;
       FUZZ_EXPECT(LoadBlock(&second, group, {block.data(), block.size()}).ok());
     }
@@ -228,7 +229,7 @@ class Test {
     FUZZ_EXPECT(status.ok());
     for (auto at = model_.begin(); at != model_.end();) {
       const std::string row = at->first.substr(kKeyHeaderBytes);
-      const bool is_inside = !MemoryTables::IsReserved(at->first) && MemoryTables::IdOf(at->first) == id && row >= rows.lower &&
+      const bool is_inside = !MemoryTables::IsReserved(at->first) && TableOf(at->first) == id && row >= rows.lower &&
                              (rows.upper.empty() || row < rows.upper);
       at = is_inside ? model_.erase(at) : std::next(at);
     }
@@ -238,7 +239,7 @@ class Test {
     const uint8_t id = Table();
     FUZZ_EXPECT(store_.DropTable(id, kGroups).ok());
     for (auto at = model_.begin(); at != model_.end();) {
-      at = !MemoryTables::IsReserved(at->first) && MemoryTables::IdOf(at->first) == id ? model_.erase(at) : std::next(at);
+      at = !MemoryTables::IsReserved(at->first) && TableOf(at->first) == id ? model_.erase(at) : std::next(at);
     }
   }
 

@@ -239,7 +239,7 @@ class Test {
     table_->PrefetchMany(views.data(), views.size());
     table_->FindMany(views.data(), views.size(), found.data());
     for (size_t i = 0; i < keys.size(); ++i) {
-      const Model& model = models_[static_cast<size_t>(MemoryTable::GroupOf(keys[i]))];
+      const Model& model = models_[static_cast<size_t>(GroupOf(keys[i]))];
       const auto expected = model.find(keys[i].substr(kKeyHeaderBytes));
       CHECK((found[i].data() != nullptr) == (expected != model.end()));
       if (expected != model.end()) CHECK(found[i] == expected->second);

@@ -16,7 +16,7 @@ HEADERS = ROOT / "include" / "sfkv"
 # Each row may include the rows above it, and what stands before it in its own. The store in memory needs no engine, so that its
 # module does not include RocksDB either: it stands in the middle, and nothing below it uses it.
 CHAIN = [
-    ["version", "status", "buffer", "debug", "forward"],
+    ["version", "status", "buffer", "debug", "forward", "radix_sort"],
     ["key_group", "arrow", "utf8", "type", "column_view", "column_builder"],
     [
         "row_codec",
@@ -44,7 +44,8 @@ CHAIN = [
         "least_keys",
     ],
     ["map_rows", "rows", "scan_batch", "row_blocks"],
-    ["undo_log", "row_heap", "row_slot", "hash_rows", "ordered_rows", "memory_objects", "memory_table", "memory_tables"],
+    ["undo_log", "row_heap", "row_slot", "hash_rows", "ordered_rows", "frozen_rows"],
+    ["memory_objects", "memory_table", "memory_tables"],
     ["memory_batches", "memory_scan", "memory_store", "memory_snapshot"],
     [
         "rocksdb_compat",
@@ -62,7 +63,7 @@ CHAIN = [
     ["store"],
     ["snapshot"],
 ]
-MEMORY, ENGINE = 5, 7  # the first rows of the store in memory, and of the engine
+MEMORY, ENGINE = 5, 8  # the first rows of the store in memory, and of the engine
 
 
 def includes(header):
