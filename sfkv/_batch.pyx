@@ -15,8 +15,13 @@ from sfkv._tables cimport CRows
 def begin(Store store not None):
     """From here on all writes go into a batch, and all reads see it."""
     cdef CCall call
+    cdef CRows* rows = store.rows()
+    cdef CStatus status
     store.enter(&call, store.context, "batch")
-    check(store.rows().BeginBatch(), store.context, "batch")
+    with nogil:
+        status = rows.BeginBatch()
+        call.Leave()
+    check(status, store.context, "batch")
 
 
 def commit(Store store not None):

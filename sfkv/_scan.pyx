@@ -12,9 +12,9 @@ import pyarrow as pa
 from sfkv import _errors
 from sfkv._table cimport Table
 from sfkv._store cimport CCall
-from sfkv._rows cimport ArrowResult, CRowSet
+from sfkv._rows cimport ArrowResult, CKeyCodec, CRowSet, CValueCodec
 from sfkv._status cimport CStatus, check, failure
-from sfkv._tables cimport CCursor, CScanOptions, TableKind
+from sfkv._tables cimport CCursor, CRows, CScanOptions, TableKind
 
 from sfkv._table import MAP, TABLE
 
@@ -53,7 +53,13 @@ cdef class Scan:
         table.store.enter(&call, table.context, "scan")
         if key is None and table.store.rows().InBatch():
             raise failure(_errors.UsageError, "a scan does not work inside a batch: end it first", table.context, "scan")
-        self.c_scan = table.store.rows().NewScan(options, table.keys.codec, table.user_keys.codec, table.values.codec)
+        cdef CRows* c_rows = table.store.rows()
+        cdef const CKeyCodec* keys = &table.keys.codec
+        cdef const CKeyCodec* user_keys = &table.user_keys.codec
+        cdef const CValueCodec* values = &table.values.codec
+        with nogil:
+            self.c_scan = c_rows.NewScan(options, deref(keys), deref(user_keys), deref(values))
+            call.Leave()
 
     cdef shared_ptr[CCursor] running(self) except *:
         """The scan, held while a call runs: close() may be called meanwhile."""

@@ -12,7 +12,7 @@ namespace sfkv {
 // One table's, one thread's.
 class FoldGuard {
  public:
-  // Whether what is stored of the key must be read and put now.
+  // Counts an add. Whether what is stored of the key must be read and put now, until IsSettled() says that it was.
   bool MustSettle(std::string_view key) {
     if (cells_.empty()) cells_.resize(kCells);  // not before: a store in memory never asks
     const size_t hash = std::hash<std::string_view>()(key);
@@ -23,10 +23,10 @@ class FoldGuard {
       --cell.added;
       return false;
     }
-    if (++cell.added < kMostOperands) return false;
-    cell.added = 0;
-    return true;
+    if (cell.added < kMostOperands) ++cell.added;
+    return cell.added == kMostOperands;
   }
+  void IsSettled(std::string_view key) { cells_[std::hash<std::string_view>()(key) % kCells].added = 0; }
   // Of rows that grow.
   AppendGuard* sizes() { return &sizes_; }
 

@@ -35,7 +35,9 @@ inline Status FoldOperand(Table* table, FoldGuard* guard, std::string_view key, 
   if (!guard->MustSettle(key)) return table->Merge(key, operand, may_wait);
   std::string row;
   SFKV_RETURN_IF_ERROR(FoldIntoStored(*table, key, operand, may_wait, &row));
-  return table->Put(key, row, may_wait);
+  SFKV_RETURN_IF_ERROR(table->Put(key, row, may_wait));
+  guard->IsSettled(key);
+  return Status::OK();
 }
 
 // What a batch adds to each of its distinct keys, on its way to the store.
@@ -47,6 +49,7 @@ class FoldWriter {
     if (guard_->MustSettle(key)) {
       SFKV_RETURN_IF_ERROR(FoldIntoStored(*table_, key, operand, /*may_wait=*/true, &row_));
       batch_.Put(key, row_);
+      guard_->IsSettled(key);
     } else {
       std::memcpy(batch_.BeginMerge(key, operand.size()), operand.data(), operand.size());
     }

@@ -31,11 +31,17 @@ class HeldFolds {
       --rests_;
       return false;
     }
-    return IsFold(operand) && operand.size() == kFoldHeadBytes + RuleOf(operand).bytes && !DependsOnGrouping(operand);
+    if (!IsFold(operand) || DependsOnGrouping(operand)) return false;
+    const size_t bytes = RuleOf(operand).bytes;
+    return bytes != 0 && operand.size() == kFoldHeadBytes + bytes;
   }
   // Folds an operand into what is held of a key. False if that is another fold; then nothing has changed. REQUIRES: Takes(), !is_full().
   bool Add(std::string_view key, std::string_view operand) {
-    if (index_.empty()) index_.resize(kPlaces);
+    if (index_.empty()) {
+      rows_.reserve(kMostRows);
+      index_.resize(kPlaces);
+    }
+    bytes_.Reserve(key.size() + operand.size());  // the last that may fail
     const uint64_t hash = hash_(key);
     size_t at = hash % kPlaces;
     for (; index_[at] != 0; at = (at + 1) % kPlaces) {

@@ -18,10 +18,13 @@ constexpr size_t kRangeDeletesPerMemtable = 32;
 // Iterates over the entries of one key after another with one iterator, whose upper bound moves with them.
 class EntryCursor {
  public:
-  explicit EntryCursor(const Table& table) {
+  // Over the table with number "id", or, without it, over all.
+  EntryCursor(const Table& table, std::optional<uint8_t> id) {
     read_.iterate_upper_bound = &bound_slice_;
-    iterator_ = table.NewIterator(read_);
+    iterator_ = table.NewIterator(read_, id);
   }
+  // Over that of a batch's keys.
+  EntryCursor(const Table& table, const KeyBatch& keys) : EntryCursor(table, keys.size() == 0 ? std::nullopt : std::optional(TableOf(keys.Key(0)))) {}
   EntryCursor(const EntryCursor&) = delete;
   EntryCursor& operator=(const EntryCursor&) = delete;
 
@@ -95,7 +98,7 @@ inline Status ReadEntryValues(const Table& table, const KeyBatch& entries, const
 inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) {
   RowList user_keys, values;
   std::vector<size_t> firsts(1, 0);
-  EntryCursor cursor(table);
+  EntryCursor cursor(table, keys);
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     for (cursor.Seek(keys.DistinctKey(distinct)); cursor.Valid(); cursor.Next()) {
       user_keys.Add(cursor.user_key());
@@ -109,7 +112,7 @@ inline Status ReadMaps(const Table& table, const KeyBatch& keys, const KeyCodec&
 
 // Which keys have an entry.
 inline Status HaveEntries(const Table& table, const KeyBatch& keys, ValidityBuilder* present) {
-  EntryCursor cursor(table);
+  EntryCursor cursor(table, keys);
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     cursor.Seek(keys.DistinctKey(distinct));
     SFKV_RETURN_IF_ERROR(cursor.status());
@@ -135,7 +138,7 @@ inline Status ClearRows(Table* table, EntryCursor* cursor, WriteBatch* batch) {
 
 inline Status ClearMaps(Table* table, const KeyBatch& keys, OffsetRow offset) {
   WriteBatch batch;
-  EntryCursor cursor(*table);
+  EntryCursor cursor(*table, keys);
   for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
     cursor.Seek(keys.DistinctKey(distinct));
     SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
@@ -146,7 +149,7 @@ inline Status ClearMaps(Table* table, const KeyBatch& keys, OffsetRow offset) {
 
 inline Status ClearMap(Table* table, std::string_view key) {
   WriteBatch batch;
-  EntryCursor cursor(*table);
+  EntryCursor cursor(*table, TableOf(key));
   cursor.Seek(key);
   SFKV_RETURN_IF_ERROR(ClearRows(table, &cursor, &batch));
   return table->Write(&batch);
@@ -155,7 +158,7 @@ inline Status ClearMap(Table* table, std::string_view key) {
 // Removes some rows of each key group; "least", if given, tells which have none, and learns what is gone.
 inline Status DeleteRange(Table* table, LeastKeys* least, uint8_t id, KeyGroupRange range, const RowRange& rows, OffsetRow offset) {
   WriteBatch batch;
-  EntryCursor cursor(*table);
+  EntryCursor cursor(*table, id);
   std::string first;  // lives as long as the cursor stays at it
   for (int group = range.first; group <= range.last; ++group) {
     if (least != nullptr && least->HasNoneBelow(group, rows.upper)) continue;
@@ -178,7 +181,7 @@ inline Status DeleteRange(Table* table, LeastKeys* least, uint8_t id, KeyGroupRa
 // Appends rows of one key group to a block (row_blocks.h), up to about "most_bytes" of them: those from the encoded key "*from" on, which
 // moves behind them, up to but without "bound". Empty at the end.
 inline Status ReadBlock(const Table& table, size_t most_bytes, std::string_view bound, std::string* from, int* key_group, ByteBuffer* block) {
-  EntryCursor cursor(table);
+  EntryCursor cursor(table, std::nullopt);
   const std::string first = *from;
   for (cursor.SeekRange(first, std::string(bound)); cursor.Valid(); cursor.Next()) {
     const std::string_view key = cursor.encoded_key();

@@ -47,6 +47,10 @@ class PendingBatch : private Counted<PendingBatch> {
     return std::unique_ptr<rocksdb::Iterator>(writes_.NewIteratorWithBase(db->DefaultColumnFamily(), db->NewIterator(options), &options));
   }
 
+  // Whether it takes so many bytes more.
+  Status CheckRoom(size_t bytes) {
+    return writes()->GetDataSize() + bytes <= kMaxBatchBytes ? Status::OK() : BatchTooLarge();
+  }
   rocksdb::WriteBatch* writes() { return writes_.GetWriteBatch(); }
 
  private:
@@ -57,10 +61,6 @@ class PendingBatch : private Counted<PendingBatch> {
     rocksdb::Status MergeCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice& value) override { return writes->Merge(key, value); }
     rocksdb::WriteBatchWithIndex* writes;
   };
-
-  Status CheckRoom(size_t bytes) {
-    return writes()->GetDataSize() + bytes <= kMaxBatchBytes ? Status::OK() : BatchTooLarge();
-  }
 
   rocksdb::WriteBatchWithIndex writes_{rocksdb::BytewiseComparator(), 0, /*overwrite_key=*/true};
 };

@@ -55,10 +55,17 @@ inline Status FromRocksDB(const rocksdb::Status& status) {
 
 // An error of FromRocksDB() on its way back to it, for what hands on statuses of the engine only.
 inline rocksdb::Status ToRocksDB(const Status& status) {
-  const std::string prefix = "IO error: ";
-  const std::string text = status.message().compare(0, prefix.size(), prefix) == 0 ? status.message().substr(prefix.size()) : status.message();
+  std::string text = status.message();
+  const auto strip = [&text](const std::string& prefix) {
+    const bool has_prefix = text.compare(0, prefix.size(), prefix) == 0;
+    if (has_prefix) text.erase(0, prefix.size());
+    return has_prefix;
+  };
+  if (strip("IO error: No space left on device: ")) return rocksdb::Status::NoSpace(text);
+  if (status.code() == Code::kCorruption && strip("Corruption: ")) return rocksdb::Status::Corruption(text);
+  strip("IO error: ");
+  if (status.code() == Code::kMissing) return rocksdb::Status::PathNotFound(text);
   const rocksdb::Status error = rocksdb::Status::IOError(text);
-  if (status.code() == Code::kDiskFull) return rocksdb::Status::NoSpace(text);
   return status.code() == Code::kFailedStore ? rocksdb::Status(error, rocksdb::Status::Severity::kFatalError) : error;
 }
 

@@ -353,6 +353,7 @@ class RowCacheBy {
 
   // Counts a write. A table that is hardly read any more is cleared, which makes its writes cheap.
   bool IsWritten(uint8_t table) {
+    if (!Has(table)) return false;
     if (++accounts_[table].cost <= kRestPeriods * Period()) return true;
     ClearTable(table);
     return false;

@@ -52,7 +52,7 @@ class Scan : public Cursor, private Counted<Scan> {
       // One pass over everything must not push out what is read again and again, which a part of it may be.
       read_.fill_cache = !(options_.key.empty() && options_.rows.lower.empty() && options_.rows.upper.empty());
       CountSeek();
-      iterator_ = table.NewIterator(read_);
+      iterator_ = table.NewIterator(read_, options_.table);
     }
     std::lock_guard<std::mutex> guard(open_->mutex_);
     open_->scans_.insert(this);

@@ -99,7 +99,7 @@ class Store : public Rows, private Counted<Store> {
     const rocksdb::Slice upper = AsSlice(bound);
     rocksdb::ReadOptions read;
     read.iterate_upper_bound = &upper;
-    const std::unique_ptr<rocksdb::Iterator> iterator = table_.NewIterator(read);
+    const std::unique_ptr<rocksdb::Iterator> iterator = table_.NewIterator(read, std::nullopt);
     for (iterator->Seek(AsSlice(first)); iterator->Valid() && iterator->key().compare(upper) < 0; iterator->Next()) {
       keys->push_back(iterator->key().ToString());
       values->push_back(iterator->value().ToString());
@@ -181,7 +181,7 @@ class Store : public Rows, private Counted<Store> {
   }
   Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) override { return sfkv::HaveEntries(table_, keys, present); }
   Status HasEntry(std::string_view key, bool* found) override {
-    EntryCursor cursor(table_);
+    EntryCursor cursor(table_, TableOf(key));
     cursor.Seek(key);
     *found = cursor.Valid();
     return cursor.status();

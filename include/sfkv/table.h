@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sfkv/fold.h"
@@ -43,7 +44,7 @@ class Table {
   // --- Single rows. With may_wait false nothing blocks: a call that would have to do I/O or wait answers kIncomplete.
 
   Status Get(std::string_view key, bool may_wait, rocksdb::PinnableSlice* value, bool* found) const {
-    SFKV_RETURN_IF_ERROR(WriteHeldOf(key, may_wait));
+    SFKV_RETURN_IF_ERROR(WriteHeldOf(TableOf(key), may_wait));
     const bool looks = LooksInCache(key, 1);
     uint64_t hash = 0;
     const std::string_view row = looks ? cache_->Find(key, &hash) : std::string_view();
@@ -100,9 +101,9 @@ class Table {
   template <typename OnChunk>
   Status ReadChunks(const KeyBatch& keys, OnChunk&& on_chunk) const {
     if (keys.size() == 0) return Status::OK();
-    SFKV_RETURN_IF_ERROR(WriteHeldOf(keys.Key(0), /*may_wait=*/true));
+    SFKV_RETURN_IF_ERROR(WriteHeldOf(TableOf(keys.Key(0)), /*may_wait=*/true));
     std::unique_ptr<StepReader> steps;
-    if (MayBeDense(keys)) steps = std::make_unique<StepReader>(NewIterator(read_));
+    if (MayBeDense(keys)) steps = std::make_unique<StepReader>(NewIterator(read_, TableOf(keys.Key(0))));
     bool looks = steps == nullptr && LooksInCache(keys.Key(0), keys.distinct_count());
     ReadBuffers buffers(chunk_keys_, keys.distinct_count());
     for (size_t begin = 0; begin < keys.distinct_count(); begin += buffers.count) {
@@ -190,6 +191,7 @@ class Table {
     SFKV_RETURN_IF_ERROR(CheckValues(codec, values, clears));
     WriteBatch batch(write_batch_bytes_);
     RowBlock block(codec, values);
+    size_t encoded = 0;  // bytes of the batch
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       const int64_t row = keys.LastPosition(distinct);
       const std::string_view key = keys.DistinctKey(distinct);
@@ -198,9 +200,10 @@ class Table {
       } else {
         block.Add(key, row, &batch);
       }
-      if (!block.is_full() && batch.bytes() < write_batch_bytes_) continue;
+      if (!block.is_full() && batch.bytes() < encoded + write_batch_bytes_) continue;
       block.Encode(&batch);
       SFKV_RETURN_IF_ERROR(WriteIfFull(&batch, offset));
+      encoded = batch.count() == 0 ? 0 : batch.bytes();
     }
     block.Encode(&batch);
     return WriteRest(&batch, offset);
@@ -218,9 +221,9 @@ class Table {
   // Writes what there is of a call's rows, if it is as much as a piece. What goes with an offset or into an open batch is not split, so that
   // a call that is refused there has written nothing.
   Status WriteIfFull(WriteBatch* batch, const OffsetRow& offset) {
-    if (batch->bytes() < write_batch_bytes_ || !offset.key.empty()) return Status::OK();
-    if (pending_ == nullptr) return Write(batch);
-    return batch->bytes() <= kMaxBatchBytes ? Status::OK() : BatchTooLarge();
+    if (batch->bytes() < write_batch_bytes_) return Status::OK();
+    if (pending_ != nullptr) return pending_->CheckRoom(batch->bytes());
+    return offset.key.empty() ? Write(batch) : Status::OK();
   }
   // Writes the last piece, and the offset with it.
   Status WriteRest(WriteBatch* batch, const OffsetRow& offset) {
@@ -287,12 +290,11 @@ class Table {
     return FromRocksDB(db_->CompactRange(options, nullptr, nullptr));
   }
 
-  // A new iterator over all tables. The options must live as long as it does.
-  std::unique_ptr<rocksdb::Iterator> NewIterator(const rocksdb::ReadOptions& options) const {
+  // A new iterator, for rows of one table or, without it, of all. The options must live as long as it does.
+  std::unique_ptr<rocksdb::Iterator> NewIterator(const rocksdb::ReadOptions& options, std::optional<uint8_t> table) const {
     if (pending_ != nullptr) return pending_->NewIterator(db_, options);
-    const Status written = WriteHeld(/*may_wait=*/true);
-    if (!written.ok()) return std::unique_ptr<rocksdb::Iterator>(rocksdb::NewErrorIterator(ToRocksDB(written)));
-    return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
+    const Status written = table ? WriteHeldOf(*table, /*may_wait=*/true) : WriteHeld(/*may_wait=*/true);
+    return std::unique_ptr<rocksdb::Iterator>(written.ok() ? db_->NewIterator(options) : rocksdb::NewErrorIterator(ToRocksDB(written)));
   }
 
   // To be called before a range delete: flushes when the memtable may hold so many already.
@@ -363,39 +365,35 @@ class Table {
     return pending_ == nullptr && cache_->IsWorthIt(TableOf(key), keys);
   }
 
-  // Writes what is held, each row that has many operands by now as one. With may_wait false it answers kIncomplete if there is any.
+  // Writes what is held. With may_wait false it answers kIncomplete if there is any.
   Status WriteHeld(bool may_wait) const {
     if (held_->is_empty()) return Status::OK();
     if (!may_wait) return MustWait();
     WriteBatch batch(2 * held_->bytes());
-    Status status;
+    size_t settled = 0;
     held_->VisitInOrder([&](std::string_view key, std::string_view operand) {
-      if (status.ok()) status = WriteFold(key, operand, &batch);
+      if (held_guard_->MustSettle(key) && settled < kMostSettled) {
+        ++settled;
+        if (PutFolded(key, operand, &batch)) return;
+      }
+      std::memcpy(batch.BeginMerge(key, operand.size()), operand.data(), operand.size());
     });
-    SFKV_RETURN_IF_ERROR(status);
     rocksdb::WriteBatch taken(batch.Take());
     SFKV_RETURN_IF_ERROR(WriteNow(&taken));
     held_->Clear();
     return Status::OK();
   }
-  // The same if rows of the table of "key" are held.
-  Status WriteHeldOf(std::string_view key, bool may_wait) const {
-    return held_->Has(TableOf(key)) ? WriteHeld(may_wait) : Status::OK();
-  }
-  Status WriteFold(std::string_view key, std::string_view operand, WriteBatch* batch) const {
+  // The same if rows of a table are held.
+  Status WriteHeldOf(uint8_t table, bool may_wait) const { return held_->Has(table) ? WriteHeld(may_wait) : Status::OK(); }
+  // Folds an operand into what is stored of its key, where that can be read: else the next read of the key says why not.
+  bool PutFolded(std::string_view key, std::string_view operand, WriteBatch* batch) const {
     rocksdb::PinnableSlice stored;
-    if (held_guard_->MustSettle(key)) {
-      const rocksdb::Status status = db_->Get(read_, db_->DefaultColumnFamily(), AsSlice(key), &stored);
-      if (!status.ok() && !status.IsNotFound()) return FromRocksDB(status);
-      if (status.ok()) {
-        std::string row;
-        MergeRows({AsView(stored), operand}, &row);
-        batch->Put(key, row);
-        return Status::OK();
-      }
-    }
-    std::memcpy(batch->BeginMerge(key, operand.size()), operand.data(), operand.size());
-    return Status::OK();
+    if (!db_->Get(read_, db_->DefaultColumnFamily(), AsSlice(key), &stored).ok()) return false;
+    std::string row;
+    MergeRows({AsView(stored), operand}, &row);
+    batch->Put(key, row);
+    held_guard_->IsSettled(key);
+    return true;
   }
 
   Status WriteNow(rocksdb::WriteBatch* batch) const {
@@ -428,6 +426,7 @@ class Table {
     }
   }
 
+  static constexpr size_t kMostSettled = 256;  // rows that are read for one write of what is held; the others can wait
   static constexpr size_t kLeastDense = 1024;  // keys of a batch for which a look at the store does not count
   static constexpr size_t kDenseRows = 8;      // in the store, of all tables, for each key that is asked for
 

@@ -80,7 +80,10 @@ class Writer {
       const rocksdb::Status status = operation(write_at_once_);
       return status.ok() ? Status::OK() : Status(Code::kIncomplete, status.ToString());
     }
-    if (!HasRoom(bytes)) SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    if (!HasRoom(bytes)) {
+      SFKV_RETURN_IF_ERROR(flushes_->Wait());
+      room_bytes_ = 0;
+    }
     const Status status = FromRocksDB(operation(write_));
     const bool may_have_passed = status.code() == Code::kDiskFull || status.code() == Code::kStorage || status.code() == Code::kMissing;
     if (!may_have_passed) return status;

@@ -30,7 +30,9 @@ def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
     assert done.returncode == 0, done.stderr[-10_000:]  # which names the seed
 
 
-programs = pytest.mark.parametrize(("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000)])
+programs = pytest.mark.parametrize(
+    ("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000), ("guards", 1000)]
+)
 
 
 @programs

@@ -64,11 +64,15 @@ def test_every_read_sees_what_is_held(keyed, sums, read):
 
 
 def test_reads_of_other_tables_need_not_wait_for_it(keyed, sums):
-    other = keyed.value_state("v", int)
+    other, entries = keyed.value_state("v", int), keyed.map_state("m", int, int)
     other.put_many(KEYS, KEYS)
     add_all(keyed, sums)
     assert [other.get(key) for key in KEYS] == KEYS
     assert other.get_many(KEYS).to_pylist() == KEYS
+    assert other.scan().to_arrow().num_rows == len(KEYS)
+    assert entries.is_empty(1)
+    assert dict(entries[1]) == {}
+    assert entries.items_many(KEYS).to_pylist() == [[]] * len(KEYS)
     assert held(keyed) == len(KEYS)
 
 
@@ -157,6 +161,29 @@ def test_a_state_that_is_dropped_takes_what_is_held_with_it(keyed, sums):
     assert again.get_many([4, 5]).to_pylist() == [None, 2]
 
 
+def test_a_row_that_is_damaged_hinders_only_who_reads_it(tmp_path):
+    """Frequent keys are read when what is held is written: what cannot be read then is added to all the same."""
+    with sfkv.open(tmp_path / "s", key=int, max_parallelism=1) as keyed:
+        keyed.reducing_state("s", int, "sum").add_many(range(20_000), range(20_000))
+        keyed.compact()
+    for file in (tmp_path / "s").glob("*.sst"):
+        content = bytearray(file.read_bytes())
+        if len(content) > 100_000:
+            content[1000:90_000] = bytes(89_000)
+            file.write_bytes(content)
+    with sfkv.open(tmp_path / "s") as keyed:
+        sums, other = keyed.reducing_state("s", int, "sum"), keyed.value_state("v", int)
+        for turn in range(40):
+            for key in KEYS:
+                sums.add(key, 1)
+            other.put(turn, turn)
+        assert held(keyed) == 0
+        with pytest.raises(sfkv.CorruptionError):
+            sums.get_many(KEYS)
+        assert other.get_many(range(40)).to_pylist() == list(range(40))
+        assert sums.get(19_999) == 19_999
+
+
 def test_nothing_that_is_held_is_lost_on_a_full_disk(disk):
     with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("4MB")) as keyed:
         state, sums = keyed.value_state("v", bytes), keyed.reducing_state("s", int, "sum")
@@ -175,8 +202,9 @@ def test_nothing_that_is_held_is_lost_on_a_full_disk(disk):
             lambda: sums.scan().to_arrow(),
             lambda: state.put(1, b"x"),
         ):
-            with pytest.raises(sfkv.DiskFullError):
+            with pytest.raises(sfkv.DiskFullError) as raised:
                 read()
+            assert str(raised.value).startswith("IO error: No space left on device: While")
         assert held(keyed) == len(KEYS)
         (disk / "ballast").unlink()
         assert sums.get_many(KEYS).to_pylist() == KEYS
