@@ -7,21 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <thread>
 
+#include "check.h"
 #include "sfkv/memory_store.h"
 
 namespace sfkv {
 namespace {
-
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      std::fprintf(stderr, "%s:%d does not hold: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                   \
-    }                                                                                 \
-  } while (false)
 
 constexpr KeyGroupRange kGroups = {0, 2};
 

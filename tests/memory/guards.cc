@@ -3,23 +3,15 @@
 //   guards SEED STEPS
 #include "sfkv/fold_guard.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
 
-#define CHECK(condition)                                           \
-  do {                                                             \
-    if (!(condition)) {                                            \
-      std::fprintf(stderr, "seed %u: %s\n", seed, #condition);     \
-      std::abort();                                                \
-    }                                                              \
-  } while (false)
+#include "check.h"
 
 int main(int, char** arguments) {
-  const auto seed = static_cast<unsigned>(std::stoul(arguments[1]));
+  std::mt19937 random(static_cast<unsigned>(std::stoul(arguments[1])));
   const int steps = std::stoi(arguments[2]);
-  std::mt19937 random(seed);
   sfkv::FoldGuard guard;
   // A key is due after sixteen adds, and remains so until it was settled, however often it is asked meanwhile.
   for (int round = 0; round < steps; ++round) {

@@ -6,12 +6,12 @@
 //   is taken back. Of the allocations of many writes each fails once: no row is lost, nor is memory.
 //
 // Ends with what does not hold, or says nothing.
-#include <cstdio>
 #include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
 
+#include "check.h"
 #include "sfkv/memory_tables.h"
 
 namespace {
@@ -35,14 +35,6 @@ __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { 
 
 namespace sfkv {
 namespace {
-
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      std::fprintf(stderr, "%s:%d does not hold: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                   \
-    }                                                                                 \
-  } while (false)
 
 constexpr uint8_t kTable = 9;
 constexpr KeyGroupRange kGroups = {0, 2};

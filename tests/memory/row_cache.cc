@@ -3,23 +3,16 @@
 //   row_cache SEED STEPS
 #include "sfkv/row_cache.h"
 
-#include <cstdio>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "check.h"
+
 
 namespace {
-
-#define CHECK(condition)                                                                     \
-  do {                                                                                       \
-    if (!(condition)) {                                                                      \
-      std::fprintf(stderr, "seed %u, step %d: %s\n", seed, step, #condition);                \
-      std::abort();                                                                          \
-    }                                                                                        \
-  } while (false)
 
 unsigned seed = 0;
 int step = 0;

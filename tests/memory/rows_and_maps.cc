@@ -5,24 +5,16 @@
 //
 // Ends with what does not hold, or says nothing.
 #include <condition_variable>
-#include <cstdio>
 #include <deque>
 #include <map>
 #include <optional>
 #include <thread>
 
+#include "check.h"
 #include "sfkv/memory_table.h"
 
 namespace sfkv {
 namespace {
-
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      std::fprintf(stderr, "%s:%d does not hold: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                   \
-    }                                                                                 \
-  } while (false)
 
 constexpr int kGroups = 3;
 constexpr uint8_t kTable = 9;

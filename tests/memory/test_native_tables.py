@@ -27,7 +27,7 @@ def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
     seed = random.randrange(2**32)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # as of .ci/asan
     done = subprocess.run([program, str(seed), str(steps)], capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr[-10_000:]  # which names the seed
+    assert done.returncode == 0, f"seed {seed}\n{done.stderr[-10_000:]}"
 
 
 programs = pytest.mark.parametrize(
