@@ -153,12 +153,16 @@ def inside_a_call(keyed, call, *, waited_for=False):
     assert ended.is_set()
 
 
-def compact(keyed):
-    keyed.compact()
-
-
 def read_everything(keyed):
     keyed._store.read_range(b"", b"\xff")
+
+
+def long_call(keyed):
+    """In memory compact() only gives memory back, which may be over at once."""
+    if keyed.slot is None:
+        read_everything(keyed)
+    else:
+        keyed.compact()
 
 
 def filled(path):
@@ -191,7 +195,7 @@ def test_a_second_thread_is_refused_at_once_by_every_call(in_memory):
             lambda: keyed._store.flush(), lambda: keyed.compact(), lambda: keyed._engine.begin_snapshot(folder),
         ]  # fmt: skip
         outcomes = []
-        with inside_a_call(keyed, compact):
+        with inside_a_call(keyed, long_call):
             for call in calls:
                 try:
                     outcomes.append(call())
@@ -215,7 +219,7 @@ def test_an_iterator_goes_on_when_the_backend_is_no_longer_busy(in_memory):
     with filled(in_memory / "s") as keyed:
         iterator = started(iter(maps(keyed)[1]))
         given = [0]
-        with inside_a_call(keyed, compact), contextlib.suppress(sfkv.BusyError):
+        with inside_a_call(keyed, long_call), contextlib.suppress(sfkv.BusyError):
             for user_key in iterator:
                 given.append(user_key)
         assert 1 < len(given) < ENTRIES
