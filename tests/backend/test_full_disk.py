@@ -101,6 +101,34 @@ def test_rows_that_are_kept_are_those_of_the_store_though_writes_fail(disk):
         (disk / "ballast").unlink()
 
 
+@pytest.mark.only("rocksdb", reason="memory folds at once")
+def test_nothing_that_is_held_is_lost_on_a_full_disk(disk):
+    with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("4MB")) as keyed:
+        state, sums = keyed.value_state("v", bytes), keyed.reducing_state("s", int, "sum")
+        keys = list(range(300))
+        state.put(1, b"")
+        keyed._store.flush()
+        fill(disk, left=500_000)
+        with pytest.raises(sfkv.DiskFullError):
+            for key in range(100, 20_000):
+                state.put(key, os.urandom(1000))
+        for key in keys:
+            sums.add(key, key)  # memory needs no disk
+        assert keyed._store.held_rows == len(keys)
+        for read in (
+            lambda: sums.get(5),
+            lambda: sums.get_many(keys),
+            lambda: sums.scan().to_arrow(),
+            lambda: state.put(1, b"x"),
+        ):
+            with pytest.raises(sfkv.DiskFullError) as raised:
+                read()
+            assert str(raised.value).startswith("IO error: No space left on device: While")
+        assert keyed._store.held_rows == len(keys)
+        (disk / "ballast").unlink()
+        assert sums.get_many(keys).to_pylist() == keys
+
+
 def test_a_snapshot_on_a_full_disk_leaves_nothing(disk, tmp_path):
     with sfkv.open(disk / "s", key=int) as keyed:
         state = keyed.value_state("v", bytes)

@@ -1,4 +1,4 @@
-"""Tables in memory, and the row cache, beside std::map, in C++ and under sanitizers: the programs say what they do."""
+"""Tables in memory, the row cache and guards by themselves, in C++ and under sanitizers: the programs say what they do."""
 
 from __future__ import annotations
 

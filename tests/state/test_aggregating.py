@@ -452,10 +452,9 @@ def test_snapshots_hold_them_and_a_restored_store_goes_on(keyed, tmp_path):
             assert state.get("a") == pytest.approx((EXPECTED | {"object": statistics.fmean})[name]([1, 2, 6]))
 
 
-@pytest.mark.parametrize("name", [*BUILT_INS, "object"])
+# Rows of "last" are values, and test_value_state.py damages those.
+@pytest.mark.parametrize("name", [name for name in (*BUILT_INS, "object") if name != "last"])
 def test_a_damaged_row_is_reported_and_never_read_past_its_end(keyed, name):
-    if name == "last":
-        pytest.skip("its rows are values, and test_value_state.py damages those")
     state = keyed.aggregating_state("s", int, Mean() if name == "object" else name)
     state.add_many(["a", "a"], [1, 2])
     ((key, good),) = keyed._store.read_range(b"", b"\xff\xff").items()

@@ -1,14 +1,10 @@
 """What single calls add to folds is held back for a moment, and nobody can tell: not what is read, nor the order of writes."""
 
-import os
 import random
 
 import pytest
 
 import sfkv
-from tests.backend.test_full_disk import disk, fill
-
-__all__ = ["disk"]
 
 KEYS = list(range(300))
 
@@ -182,29 +178,3 @@ def test_a_row_that_is_damaged_hinders_only_who_reads_it(tmp_path):
             sums.get_many(KEYS)
         assert other.get_many(range(40)).to_pylist() == list(range(40))
         assert sums.get(19_999) == 19_999
-
-
-def test_nothing_that_is_held_is_lost_on_a_full_disk(disk):
-    with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("4MB")) as keyed:
-        state, sums = keyed.value_state("v", bytes), keyed.reducing_state("s", int, "sum")
-        state.put(1, b"")
-        keyed._store.flush()
-        fill(disk, left=500_000)
-        with pytest.raises(sfkv.DiskFullError):
-            for key in range(100, 20_000):
-                state.put(key, os.urandom(1000))
-        for key in KEYS:
-            sums.add(key, key)  # memory needs no disk
-        assert held(keyed) == len(KEYS)
-        for read in (
-            lambda: sums.get(5),
-            lambda: sums.get_many(KEYS),
-            lambda: sums.scan().to_arrow(),
-            lambda: state.put(1, b"x"),
-        ):
-            with pytest.raises(sfkv.DiskFullError) as raised:
-                read()
-            assert str(raised.value).startswith("IO error: No space left on device: While")
-        assert held(keyed) == len(KEYS)
-        (disk / "ballast").unlink()
-        assert sums.get_many(KEYS).to_pylist() == KEYS
