@@ -62,7 +62,7 @@ class FlushWatch : public rocksdb::EventListener {
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Become(kIdle); }
 
   // The engine would look for free space every five seconds, in a thread of its own, and refuse all writes until then; sfkv
-  // tries again with the next write or flush (Table::Resuming).
+  // tries again with the next write or flush (Writer::Resume).
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) override { *auto_recovery = false; }
 
   void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& job) override {

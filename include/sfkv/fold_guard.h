@@ -9,7 +9,7 @@ namespace sfkv {
 // key that is added to all the time there would be as many as a memtable holds. So adds to frequent keys are counted, and each
 // kMostOperands-th is folded into what is stored, by a read and a put. A cell counts for one of the keys that share it, the others
 // against it: so it finds the keys that are more than their share of the adds, and the others have few operands in a memtable anyway.
-// One table's, one thread's.
+// Of one table or, since keys begin with theirs, of several. One thread.
 class FoldGuard {
  public:
   // Counts an add. Whether what is stored of the key must be read and put now, until IsSettled() says that it was.

@@ -1,5 +1,6 @@
 // Reducing and aggregating states: one fold row a key, added to by merge operands, so that adding needs no read; and by a read and a put
-// where operands would pile up (fold_guard.h). docs/decisions/0017 has the figures.
+// where operands would pile up (fold_guard.h). Single operands are held back for a moment, if they can be (held_folds.h).
+// docs/decisions/0017 has the figures.
 // Stands on table.h; the functions need what its methods need. Rows: fold.h.
 #pragma once
 

@@ -81,9 +81,6 @@ class HeldFolds {
       few_ = 0;
       rests_ = kRest;
     }
-    Drop();
-  }
-  void Drop() {
     for (const Row& row : rows_) {
       index_[row.place] = 0;
       of_table_[TableOf(KeyOf(row))] = false;

@@ -2,8 +2,8 @@
 // have none, without asking the engine, and begin behind the rows that were fired and deleted before.
 //
 // It is a lower bound: no row that is stored is less. At first nothing is known, which is the bound of no bytes. A write lowers
-// the bound before it is written, so that it holds whether the write succeeds or not, and is dropped or not; a delete leaves it.
-// A scan raises it to the first row that it found, unless a row of the group was put since the scan began, which it does not see.
+// the bound before it is written, so that it holds whether the write succeeds or not, and is dropped or not; deleting
+// a row leaves it. A scan raises it to the first row that it found, unless a row of the group was put since the scan began, which it does not see.
 // In memory only; belongs to the store, one for a table, whoever reads and writes it. One thread at a time.
 #pragma once
 

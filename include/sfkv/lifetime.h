@@ -135,4 +135,28 @@ class Call {
   Lifetime* lifetime_ = nullptr;
 };
 
+// A store's close, from Begin() to the end of the scope: unless it came to an end by then, also by an exception, the store is open again.
+class Closing {
+ public:
+  Closing() = default;
+  ~Closing() {
+    if (lifetime_ != nullptr) lifetime_->FinishClose(closed_);
+  }
+  Closing(const Closing&) = delete;
+  Closing& operator=(const Closing&) = delete;
+
+  // See Lifetime::BeginClose.
+  Status Begin(Lifetime* lifetime, bool* begun) {
+    Status status = lifetime->BeginClose(begun);
+    if (*begun) lifetime_ = lifetime;
+    return status;
+  }
+  // Nothing that follows leaves the store open.
+  void End() { closed_ = true; }
+
+ private:
+  Lifetime* lifetime_ = nullptr;
+  bool closed_ = false;
+};
+
 }  // namespace sfkv

@@ -66,15 +66,12 @@ inline rocksdb::Options MakeOptions(const Slot& slot) {
   // Failures.
   options.max_bgerror_resume_count = 0;             // sfkv says when to try again (flush_watch.h)
 
-  // Opening, closing, logging.
+  // Opening and closing. The log is the store's (info_log.h).
   options.create_if_missing = true;
   options.avoid_flush_during_shutdown = true;       // close() flushes, close(discard=True) must not
   options.skip_stats_update_on_db_open = true;      // would read every file's properties
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
-  options.info_log_level = rocksdb::WARN_LEVEL;
-  options.max_log_file_size = size_t{1} << 20;
-  options.keep_log_file_num = 4;
   options.fail_if_options_file_error = true;        // a snapshot copies the OPTIONS file
   return options;
 }

@@ -90,7 +90,7 @@ class Rows {
   // Writes rows by their encoded keys, all or none; the second past an open batch.
   virtual Status WriteRows(WriteBatch* rows) = 0;
   virtual Status WriteRowsThrough(WriteBatch* rows) = 0;
-  // Remembers from now on the least keys of a table (least_keys.h), until it is dropped; all but WriteRows tells them of its puts.
+  // Remembers from now on the least keys of a table (least_keys.h), until it is dropped. PutRow and PutColumns tell them of their keys.
   virtual void KeepLeastKeys(uint8_t table, KeyGroupRange range) = 0;
   // Removes some rows of each key group, or all of them. Not at once, unless an offset goes with it: a crash may leave some.
   virtual Status DeleteRange(uint8_t table, KeyGroupRange range, const RowRange& rows, OffsetRow offset) = 0;

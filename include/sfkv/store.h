@@ -5,9 +5,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "sfkv/directory.h"
 #include "sfkv/fold_table.h"
+#include "sfkv/info_log.h"
 #include "sfkv/scan.h"
 
 namespace sfkv {
@@ -23,6 +25,7 @@ class Store : public Rows, private Counted<Store> {
     SFKV_RETURN_IF_ERROR(ChangeOptions(options.engine_options, &engine));
     auto flushes = std::make_shared<FlushWatch>();
     engine.listeners.push_back(flushes);
+    engine.info_log = std::make_shared<InfoLog>(path);
     HeldDirectory directory;
     SFKV_RETURN_IF_ERROR(directory.Open(path, options.create, options.recover, StoreKind::kRocksDB));
     const std::string state = directory.found_state();
@@ -45,33 +48,28 @@ class Store : public Rows, private Counted<Store> {
   // can only be opened with recover. If the flush or the mark fails, the store stays open and nothing is lost.
   Status Close(bool discard) {
     if (lifetime_.InChild()) return Status::OK();
+    Closing closing;
     bool begun = false;
-    SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(&begun));
+    SFKV_RETURN_IF_ERROR(closing.Begin(&lifetime_, &begun));
     if (!begun) return Status::OK();
-    Status status;
     if (!discard) {
-      std::unique_ptr<PendingBatch> batch = table_.TakeBatch();
-      status = table_.Flush();
-      if (status.ok()) {
-        status = WriteMarker(options_.path, "clean");
-        if (!status.ok()) WriteMarker(options_.path, "open");  // the mark may be there, though not durable
-      }
-      if (!status.ok()) {
-        table_.PutBatchBack(std::move(batch));
-        lifetime_.FinishClose(false);
-        return status;
+      SFKV_RETURN_IF_ERROR(table_->FlushAll());
+      const Status marked = WriteMarker(options_.path, "clean");
+      if (!marked.ok()) {
+        WriteMarker(options_.path, "open");  // the mark may be there, though not durable
+        return marked;
       }
     } else {
       rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/true);
     }
+    closing.End();
     scans_->EndAll();
     const HoldForks hold_forks;
-    table_ = Table();
+    table_.reset();
     flushes_->Watch(nullptr);
-    status = FromRocksDB(db_->Close());
+    const Status status = FromRocksDB(db_->Close());
     db_.reset();
     slot_.reset();
-    lifetime_.FinishClose(true);
     return discard ? Status::OK() : status;  // what is discarded may have been past keeping
   }
 
@@ -91,7 +89,7 @@ class Store : public Rows, private Counted<Store> {
   bool was_unclean() const { return was_unclean_; }
 
   // REQUIRES for all that follow: a Call scope.
-  Table* table() { return &table_; }
+  Table* table() { return &*table_; }
   rocksdb::DB* db() { return db_.get(); }
 
   bool Declare(const TableShape&) override { return true; }
@@ -99,7 +97,7 @@ class Store : public Rows, private Counted<Store> {
     const rocksdb::Slice upper = AsSlice(bound);
     rocksdb::ReadOptions read;
     read.iterate_upper_bound = &upper;
-    const std::unique_ptr<rocksdb::Iterator> iterator = table_.NewIterator(read, std::nullopt);
+    const std::unique_ptr<rocksdb::Iterator> iterator = table_->NewIterator(read, std::nullopt);
     for (iterator->Seek(AsSlice(first)); iterator->Valid() && iterator->key().compare(upper) < 0; iterator->Next()) {
       keys->push_back(iterator->key().ToString());
       values->push_back(iterator->value().ToString());
@@ -109,89 +107,89 @@ class Store : public Rows, private Counted<Store> {
 
   // REQUIRES: no batch is open, unless only one key's entries are to be seen, and at once.
   std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys, const ValueCodec& values) override {
-    return std::make_shared<Scan>(table_, scans_, least_[options.table], options, keys, user_keys, values);
+    return std::make_shared<Scan>(*table_, scans_, least_[options.table], options, keys, user_keys, values);
   }
-  bool InBatch() const override { return table_.InBatch(); }
-  Status BeginBatch() override { return table_.BeginBatch(); }
-  Status CommitBatch() override { return table_.CommitBatch(); }
-  void DropBatch() override { table_.DropBatch(); }
+  bool InBatch() const override { return table_->InBatch(); }
+  Status BeginBatch() override { return table_->BeginBatch(); }
+  Status CommitBatch() override { return table_->CommitBatch(); }
+  void DropBatch() override { table_->DropBatch(); }
   Status ReadRow(std::string_view key, bool may_wait, ByteBuffer* row, bool* found) override {
     rocksdb::PinnableSlice value;
-    SFKV_RETURN_IF_ERROR(table_.Get(key, may_wait, &value, found));
+    SFKV_RETURN_IF_ERROR(table_->Get(key, may_wait, &value, found));
     if (*found && row != nullptr) row->Append(value.data(), value.size());
     return Status::OK();
   }
   Status PutRow(std::string_view key, std::string_view row, bool may_wait) override {
     LowerLeast(key);
-    return table_.Put(key, row, may_wait);
+    return table_->Put(key, row, may_wait);
   }
-  Status DeleteRow(std::string_view key, bool may_wait) override { return table_.Delete(key, may_wait); }
+  Status DeleteRow(std::string_view key, bool may_wait) override { return table_->Delete(key, may_wait); }
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
-    return table_.ReadColumns(keys, codec, builders, present);
+    return table_->ReadColumns(keys, codec, builders, present);
   }
-  Status ReadRows(const KeyBatch& keys, RowSet* rows) override { return table_.ReadRows(keys, rows); }
-  Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override { return table_.Contains(keys, present); }
+  Status ReadRows(const KeyBatch& keys, RowSet* rows) override { return table_->ReadRows(keys, rows); }
+  Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override { return table_->Contains(keys, present); }
   Status PutColumns(const KeyBatch& keys, const ValueCodec& codec, const Columns& values, const ColumnView* clears, OffsetRow offset) override {
     if (keys.size() != 0 && least_[TableOf(keys.Key(0))] != nullptr) LowerLeast(keys, clears);
-    return table_.PutColumns(keys, codec, values, clears, offset);
+    return table_->PutColumns(keys, codec, values, clears, offset);
   }
-  Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override { return table_.DeleteAll(keys, offset); }
-  Status WriteRows(WriteBatch* rows) override { return table_.Write(rows); }
-  Status WriteRowsThrough(WriteBatch* rows) override { return table_.WriteThrough(rows); }
+  Status DeleteRows(const KeyBatch& keys, OffsetRow offset) override { return table_->DeleteAll(keys, offset); }
+  Status WriteRows(WriteBatch* rows) override { return table_->Write(rows); }
+  Status WriteRowsThrough(WriteBatch* rows) override { return table_->WriteThrough(rows); }
   void KeepLeastKeys(uint8_t id, KeyGroupRange range) override {
     if (least_[id] == nullptr) least_[id] = std::make_shared<LeastKeys>(range);
   }
   Status DeleteRange(uint8_t id, KeyGroupRange range, const RowRange& rows, OffsetRow offset) override {
-    return sfkv::DeleteRange(&table_, least_[id].get(), id, range, rows, offset);
+    return sfkv::DeleteRange(&*table_, least_[id].get(), id, range, rows, offset);
   }
   Status DropTable(uint8_t id, KeyGroupRange range) override {
     least_[id] = nullptr;
-    return DropRows(&table_, id, range);
+    return DropRows(&*table_, id, range);
   }
   size_t open_scans() const { return scans_->count(); }
   // How often scans have made an iterator or sought with one.
   uint64_t scan_seeks() const { return scans_->seeks(); }
 
   Status Append(AppendGuard* guard, std::string_view key, std::string_view elements) override {
-    return AppendToList(&table_, guard, key, elements);
+    return AppendToList(&*table_, guard, key, elements);
   }
   Status AddToLists(AppendGuard* guard, const KeyBatch& keys, const ValueCodec& codec, const Columns& values, OffsetRow offset) override {
-    return sfkv::AddToLists(&table_, guard, keys, codec, values, offset);
+    return sfkv::AddToLists(&*table_, guard, keys, codec, values, offset);
   }
   Status UpdateLists(const KeyBatch& keys, const ValueCodec& codec, const ColumnView& lists, OffsetRow offset) override {
-    return sfkv::UpdateLists(&table_, keys, codec, lists, offset);
+    return sfkv::UpdateLists(&*table_, keys, codec, lists, offset);
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
-    return sfkv::ReadLists(table_, keys, codec, out);
+    return sfkv::ReadLists(*table_, keys, codec, out);
   }
   Status FoldRow(FoldGuard* guard, std::string_view key, std::string_view operand, bool may_wait) override {
-    return FoldOperand(&table_, guard, key, operand, may_wait);
+    return FoldOperand(&*table_, guard, key, operand, may_wait);
   }
   Status FoldColumns(FoldGuard* guard, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) override {
-    return sfkv::FoldColumns(&table_, guard, keys, codec, values, offset);
+    return sfkv::FoldColumns(&*table_, guard, keys, codec, values, offset);
   }
   Status PutEntries(const KeyBatch& entries, const ValueCodec& codec, const Columns& values, const ColumnView& rows, OffsetRow offset) override {
-    return sfkv::PutEntries(&table_, entries, codec, values, rows, offset);
+    return sfkv::PutEntries(&*table_, entries, codec, values, rows, offset);
   }
   Status ReadEntries(const KeyBatch& entries, const ValueCodec& codec, ArrowArray* out) override {
-    return ReadEntryValues(table_, entries, codec, out);
+    return ReadEntryValues(*table_, entries, codec, out);
   }
   Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
-    return sfkv::ReadMaps(table_, keys, user_codec, codec, out);
+    return sfkv::ReadMaps(*table_, keys, user_codec, codec, out);
   }
-  Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) override { return sfkv::HaveEntries(table_, keys, present); }
+  Status HaveEntries(const KeyBatch& keys, ValidityBuilder* present) override { return sfkv::HaveEntries(*table_, keys, present); }
   Status HasEntry(std::string_view key, bool* found) override {
-    EntryCursor cursor(table_, TableOf(key));
+    EntryCursor cursor(*table_, TableOf(key));
     cursor.Seek(key);
     *found = cursor.Valid();
     return cursor.status();
   }
-  Status ClearMaps(const KeyBatch& keys, OffsetRow offset) override { return sfkv::ClearMaps(&table_, keys, offset); }
-  Status ClearMap(std::string_view key) override { return sfkv::ClearMap(&table_, key); }
+  Status ClearMaps(const KeyBatch& keys, OffsetRow offset) override { return sfkv::ClearMaps(&*table_, keys, offset); }
+  Status ClearMap(std::string_view key) override { return sfkv::ClearMap(&*table_, key); }
 
  private:
   Store(const StoreOptions& options, std::shared_ptr<Slot> slot, rocksdb::DB* db, std::shared_ptr<FlushWatch> flushes, bool was_unclean)
-      : options_(options), slot_(std::move(slot)), db_(db), flushes_(std::move(flushes)), table_(db, options, flushes_, slot_.get()), was_unclean_(was_unclean) {
+      : options_(options), slot_(std::move(slot)), db_(db), flushes_(std::move(flushes)), table_(std::in_place, db, options, flushes_, slot_.get()), was_unclean_(was_unclean) {
     flushes_->Watch(db);
   }
 
@@ -214,7 +212,7 @@ class Store : public Rows, private Counted<Store> {
   std::shared_ptr<Slot> slot_;  // before db_: the cache must outlive the database
   std::unique_ptr<rocksdb::DB> db_;
   std::shared_ptr<FlushWatch> flushes_;
-  Table table_;
+  std::optional<Table> table_;  // until it is closed
   std::array<std::shared_ptr<LeastKeys>, 256> least_;  // by table, of those for which they are kept
   bool was_unclean_;
   std::shared_ptr<OpenScans> scans_ = std::make_shared<OpenScans>();

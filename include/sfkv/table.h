@@ -29,7 +29,6 @@ namespace sfkv {
 
 class Table {
  public:
-  Table() = default;
   // "flushes" is among the database's listeners; the slot outlives it.
   Table(rocksdb::DB* db, const StoreOptions& options, std::shared_ptr<FlushWatch> flushes, Slot* slot)
       : db_(db),
@@ -262,9 +261,6 @@ class Table {
     return WriteNow(batch->writes());
   }
   void DropBatch() { pending_.reset(); }
-  // For a close, which may fail.
-  std::unique_ptr<PendingBatch> TakeBatch() { return std::move(pending_); }
-  void PutBatchBack(std::unique_ptr<PendingBatch> batch) { pending_ = std::move(batch); }
 
   // An error inside a batch, for what would not see it.
   Status RefuseInBatch(const char* what) const {
@@ -274,6 +270,10 @@ class Table {
   // Puts all memtables into files, which makes them durable.
   Status Flush() {
     SFKV_RETURN_IF_ERROR(RefuseInBatch("writing to disk"));
+    return FlushAll();
+  }
+  // The same beside an open batch, which is not written: for a close.
+  Status FlushAll() {
     SFKV_RETURN_IF_ERROR(WriteHeld(/*may_wait=*/true));
     rocksdb::FlushOptions options;
     options.wait = true;

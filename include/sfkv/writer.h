@@ -15,7 +15,6 @@ inline Status MustWait() { return Status(Code::kIncomplete, "this may have to wa
 
 class Writer {
  public:
-  Writer() = default;
   // "flushes" is among the database's listeners.
   Writer(rocksdb::DB* db, std::shared_ptr<FlushWatch> flushes) : db_(db), flushes_(std::move(flushes)), write_(MakeWriteOptions()) {
     const rocksdb::Options engine = db->GetOptions();

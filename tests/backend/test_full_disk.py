@@ -101,6 +101,24 @@ def test_rows_that_are_kept_are_those_of_the_store_though_writes_fail(disk):
         (disk / "ballast").unlink()
 
 
+@pytest.mark.only("rocksdb", reason="writes to memory need no disk")
+def test_a_disk_without_a_byte_to_spare(disk):
+    """There is no room for what the engine logs of its failures either."""
+    with sfkv.open(disk / "s", key=int) as keyed:
+        state = keyed.value_state("v", bytes)
+        state.put_many(range(1000), [os.urandom(1000)] * 1000)
+        keyed._store.flush()
+        state.put_many(range(1000, 2000), [os.urandom(1000)] * 1000)
+        fill(disk, left=0)
+        for _ in range(50):
+            with pytest.raises(sfkv.DiskFullError):
+                keyed._store.flush()
+        assert state.contains_many(range(2000)).to_pylist() == [True] * 2000
+        (disk / "ballast").unlink()
+    with sfkv.open(disk / "s") as keyed:
+        assert keyed.value_state("v", bytes).contains_many(range(2000)).to_pylist() == [True] * 2000
+
+
 @pytest.mark.only("rocksdb", reason="memory folds at once")
 def test_nothing_that_is_held_is_lost_on_a_full_disk(disk):
     with sfkv.open(disk / "s", key=int, slot=sfkv.Slot("4MB")) as keyed:

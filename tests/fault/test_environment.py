@@ -3,6 +3,7 @@ and reads go on."""
 
 import os
 import random
+import re
 import shutil
 import tempfile
 import time
@@ -81,6 +82,73 @@ def test_too_many_open_files(run_python):
         """
     )
     assert done.stderr == ""
+
+
+def test_no_room_for_a_single_line_of_the_engine_s_log(run_python):
+    """Flush upon flush fails, of each the engine wants to log something, and there is no room for that either."""
+    done = run_python(
+        """
+        import os, resource, sfkv
+        keyed = sfkv.open(STORE, key=int)
+        state = keyed.value_state("v", bytes)
+        state.put_many(range(100), [b"kept"] * 100)
+        keyed._store.flush()
+        state.put_many(range(100, 1000), [os.urandom(100)] * 900)
+        unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, unlimited[1]))
+        for _ in range(50):
+            try:
+                keyed._store.flush()
+            except sfkv.StorageError as error:
+                assert not isinstance(error, sfkv.FailedStoreError)
+            else:
+                raise SystemExit("no error")
+        assert 0 < os.path.getsize(STORE + "/LOG") <= 2000
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+        keyed.close()
+        with sfkv.open(STORE) as again:
+            assert again.value_state("v", bytes).contains_many(range(1000)).to_pylist() == [True] * 1000
+        """
+    )
+    assert done.stderr == ""
+
+
+def test_the_engine_s_log_is_bounded(run_python, tmp_path):
+    """It goes on with what is there, and keeps one file that is full."""
+    store, full = tmp_path / "store", b"a line of before\n" * 61_681  # 1 MiB
+    with sfkv.open(store, key=int) as keyed:
+        keyed.value_state("v", int).put(1, 1)
+    assert not (store / "LOG").exists()  # all went well
+    for log, old in [(b"of before\n", None), (full, None), (full, b"of before\n")]:
+        (store / "LOG").write_bytes(log)
+        if old is not None:
+            (store / "LOG.old").write_bytes(old)
+        run_python(
+            """
+            import resource, sfkv
+            keyed = sfkv.open(STORE)
+            keyed.value_state("v", int).put_many(range(10_000), range(10_000))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+            try:
+                keyed._store.flush()
+            except sfkv.StorageError:
+                keyed.close(discard=True)
+            else:
+                raise SystemExit("no error")
+            with sfkv.open(STORE, recover=True):
+                pass
+            """
+        )
+        written = (store / "LOG").read_bytes()
+        if log is full:
+            assert (store / "LOG.old").read_bytes() == full
+        else:
+            assert written.startswith(log)
+            written = written[len(log) :]
+        assert len(written) < 20_000
+        for line in written.decode().splitlines():
+            assert re.fullmatch(r"\d{4}/\d\d/\d\d-\d\d:\d\d:\d\d\.\d{6} \[(WARN|ERROR)\] .*", line), line
+        assert "File too large" in written.decode()
 
 
 @pytest.fixture

@@ -178,3 +178,37 @@ def test_a_row_that_is_damaged_hinders_only_who_reads_it(tmp_path):
             sums.get_many(KEYS)
         assert other.get_many(range(40)).to_pylist() == list(range(40))
         assert sums.get(19_999) == 19_999
+
+
+def test_a_close_that_finds_no_memory_leaves_the_store_open(run_python):
+    """Named in .ci/asan: a sanitizer needs more of the address space than this leaves."""
+    run_python(
+        """
+        import resource, sfkv
+        keyed = sfkv.open(STORE, key=str)
+        sums, large = keyed.reducing_state("s", int, "sum"), keyed.value_state("v", bytes)
+        sums.add_many(["a"], [1])
+        keyed._store.flush()
+        for number in range(4000):
+            sums.add("k" * 230 + str(number), 1)
+        assert keyed._store.held_rows == 4000
+        with open("/proc/self/statm") as statm:
+            taken = int(statm.read().split()[0]) * resource.getpagesize()
+        unlimited = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (taken + (64 << 10), unlimited[1]))
+        try:
+            keyed.close()
+        except MemoryError:
+            refused = True
+        else:
+            refused = False
+        resource.setrlimit(resource.RLIMIT_AS, unlimited)
+        assert refused and not keyed.closed
+        assert sums.get("a") == 1
+        keyed.close()
+        with sfkv.open(STORE) as again:
+            sums = again.reducing_state("s", int, "sum")
+            assert sums.get("a") == 1
+            assert sums.get_many(["k" * 230 + str(number) for number in range(4000)]).to_pylist() == [1] * 4000
+        """
+    )

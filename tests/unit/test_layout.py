@@ -51,6 +51,7 @@ CHAIN = [
         "rocksdb_compat",
         "process_locks",
         "background",
+        "info_log",
         "merge",
         "slot",
         "flush_watch",
