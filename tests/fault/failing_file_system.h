@@ -22,6 +22,17 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
       return status;
     });
   }
+  IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options, std::unique_ptr<rocksdb::FSWritableFile>* file,
+                              IODebugContext* debug) override {
+    return Named("ReopenWritableFile", path, [&] {
+      const bool is_new = !FileSystemWrapper::FileExists(path, IOOptions(), debug).ok();
+      const IOStatus status = FileSystemWrapper::ReopenWritableFile(path, options, file, debug);
+      if (!status.ok()) return status;
+      if (is_new) shared_->unsynced.Created(path, /*is_file=*/true);
+      *file = std::make_unique<FailingWritableFile>(std::move(*file), path, shared_);
+      return status;
+    });
+  }
   IOStatus NewSequentialFile(const std::string& path, const FileOptions& options, std::unique_ptr<rocksdb::FSSequentialFile>* file,
                              IODebugContext* debug) override {
     return Looked("NewSequentialFile", path, [&] {
