@@ -33,7 +33,7 @@ def commit(Store store not None):
     with nogil:
         status = rows.CommitBatch()
         call.Leave()
-    store.settle()
+    store.settle(None)
     check(status, store.context, "batch")
 
 
@@ -43,7 +43,7 @@ def drop(Store store not None):
     store.enter(&call, store.context, "batch")
     store.rows().DropBatch()
     call.Leave()
-    store.settle()
+    store.settle(None)
 
 
 def refuse(Store store not None, str operation not None):
@@ -69,7 +69,7 @@ def write_rows(Store store not None, dict new not None, str operation not None, 
     with nogil:
         status = rows.WriteRowsThrough(&batch) if through else rows.WriteRows(&batch)
         call.Leave()
-    store.settle()
+    store.settle(None)
     check(status, store.context, operation)
 
 
@@ -82,5 +82,5 @@ def drop_table(Store store not None, int table):
     with nogil:
         status = rows.DropTable(<uint8_t>table, store.range)
         call.Leave()
-    store.settle()
+    store.settle(None)
     check(status, store.context, "drop_state")

@@ -10,7 +10,7 @@ from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
 from sfkv._table cimport Table
-from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeaderBytes, string_view, view
+from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, Fresh, Held, kKeyHeaderBytes, string_view, view
 from sfkv._status cimport Context, failure
 
 from sfkv import _errors
@@ -27,6 +27,7 @@ cdef class BundleRows:
     cdef list keys               # the distinct keys, in the order in which they are written: the sorted batch's, or as they came
     cdef list originals          # the values that were read for them; None where these can be changed in place
     cdef vector[size_t] places   # where each of them is in the batch, and its row in `stored`
+    cdef Held held               # live objects, until they are decoded
     cdef dict live_rows          # by place, the bytes of live objects as they were read; None where values are no such
 
     def __cinit__(self, Table table not None, keys):
@@ -34,16 +35,18 @@ cdef class BundleRows:
         self.rows = {}
         self.keys = []
         self.originals = []
-        self.live_rows = {} if table.values.is_live else None
+        self.held = table.values.held()
+        self.live_rows = None if self.held is None else {}
         if table.sorts or not table.keys.is_equal_in_python:
             table.read_sorted_keys(keys, &self.batch, "bundle")
-            table.read_rows(self.batch, &self.stored, "bundle")
+            table.read_rows(self.batch, &self.stored, "bundle", self.held)
             self.decode_sorted()
         else:
             given = table.keys.objects_of(keys)
             table.read_keys(keys if given is None else given, &self.batch, "bundle")
-            table.read_rows(self.batch, &self.stored, "bundle")
+            table.read_rows(self.batch, &self.stored, "bundle", self.held)
             self.decode_as_they_come(given)
+        self.held = None
         if table.values.is_record or table.values.loads is not None:
             self.originals = None  # the user may change them in place: their rows are compared instead
 
@@ -54,16 +57,14 @@ cdef class BundleRows:
         """What is stored. A live object is copied, as what is done to it in a block that fails must not be seen."""
         if not self.stored.Has(place):
             return None
-        cdef string_view row = self.stored.Get(place)
         if self.live_rows is None:
-            return self.table.values.decode(row)
-        serializer = self.table.values.schema.serializer
-        self.live_rows[place] = serializer.bytes_of(row.data()[:row.size()])
-        return serializer.deserialize(self.live_rows[place])
+            return self.table.values.decode(self.stored.Get(place))
+        self.live_rows[place] = self.held.bytes_at(place)
+        return self.table.values.loads(self.live_rows[place])
 
     cdef bint is_as_it_was(self, size_t place, object value):
         """Whether a live object is what was read."""
-        return place in self.live_rows and self.table.values.schema.serializer.serialize(value) == self.live_rows[place]
+        return place in self.live_rows and self.table.values.dumps(value) == self.live_rows[place]
 
     cdef int decode_sorted(self) except -1:
         """Fills the dict from the sorted batch: what the rows say are different keys."""
@@ -111,6 +112,7 @@ cdef class BundleRows:
         cdef CByteBuffer row
         cdef string_view stored
         cdef Context context = self.table.context
+        cdef Fresh fresh = self.table.values.fresh()
         cdef Py_ssize_t at = 0
         cdef PyObject* key = NULL
         cdef PyObject* found = NULL
@@ -133,7 +135,7 @@ cdef class BundleRows:
             if self.live_rows is not None and self.is_as_it_was(place, value):
                 continue
             row.Clear()
-            self.table.values.encode(value, &row, context, "bundle")
+            self.table.values.encode(value, &row, context, "bundle", fresh)
             if self.live_rows is None and self.stored.Has(place):  # where they are no numbers, which may have been given out again
                 stored = self.stored.Get(place)
                 if stored.size() == row.size() and memcmp(stored.data(), row.data(), row.size()) == 0:
@@ -147,4 +149,4 @@ cdef class BundleRows:
             raise KeyError(f"{strange!r} is not among the keys that the bundle was opened with [state {context.state!r}]")
         if offset is not None:
             pieces.back().Put(view(OFFSET_ROW), view(offset))
-        self.table.write_pieces(&pieces, "bundle")
+        self.table.write_pieces(&pieces, "bundle", fresh)

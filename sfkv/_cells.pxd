@@ -18,6 +18,9 @@ cdef extern from "sfkv/arrow.h" namespace "sfkv" nogil:
 
     cdef struct ArrowArray "ArrowArray":
         int64_t length
+        int64_t offset
+        const void** buffers
+        ArrowArray** children
         void (*release)(ArrowArray*) noexcept
 
 

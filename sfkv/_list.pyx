@@ -15,7 +15,7 @@ from sfkv._cells cimport Cell, string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._store cimport CCall
 from sfkv._rows cimport (
-    ArrowResult, CByteBuffer, CheckNulls, CKeyBatch, Columns, FirstNull, ValueRows, check_lengths, kMaxValueBytes,
+    ArrowResult, CByteBuffer, CheckNulls, CKeyBatch, Columns, FirstNull, Fresh, Held, ValueRows, check_lengths, kMaxValueBytes,
 )
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport AppendVarint, CAppendGuard, COffsetRow, CRows, ElementBytes, TakeElement, UniformWidth
@@ -44,8 +44,11 @@ cdef class ListTable:
         cdef string_view rest
         cdef string_view element
         self.table.encode_key(key, &encoded, "get")
-        if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
+        cdef Held held = self.table.values.held()
+        if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get", held):
             return []
+        if held is not None:
+            return held.values if held.is_ready else [self.table.held_object(held, i, key, "get") for i in range(len(held.values))]
         if self.width != 0:
             values = self.decode_cells(&row)
             if values is not None:
@@ -75,15 +78,15 @@ cdef class ListTable:
             at += step
         return values
 
-    cdef int encode(self, object values, CByteBuffer* out, str operation) except -1:
-        """Appends elements to `out`."""
+    cdef int encode(self, object values, CByteBuffer* out, str operation, Fresh fresh) except -1:
+        """Appends elements to `out`; `fresh` holds them where they are live."""
         cdef CByteBuffer row
         cdef char* at
-        for value in list(values):  # all of them first: what makes them may write too
+        for value in values:
             if value is None:
                 raise failure(_errors.SchemaError, "a list holds no None", self.table.context, operation)
             row.Clear()
-            self.table.values.encode(value, &row, self.table.context, operation)
+            self.table.values.encode(value, &row, self.table.context, operation, fresh)
             at = AppendVarint(out.Extend(ElementBytes(row.size())), row.size())
             memcpy(at, row.data(), row.size())
         return 0
@@ -95,7 +98,8 @@ cdef class ListTable:
         cdef CRows* rows = self.table.store.rows()
         cdef CStatus status
         self.table.encode_key(key, &encoded, operation)
-        self.encode(values, &elements, operation)
+        cdef Fresh fresh = self.table.values.fresh()
+        self.encode(values, &elements, operation, fresh)
         if elements.size() == 0:
             return
         self.table.store.enter(&call, self.table.context, operation)
@@ -103,19 +107,20 @@ cdef class ListTable:
             status = rows.Append(
                 &self.guard, string_view(encoded.data(), encoded.size()), string_view(elements.data(), elements.size()))
             call.Leave()
-        self.table.store.settle()
+        self.table.store.settle(fresh)
         check(status, self.table.context, operation)
 
     def update(self, key, values):
         cdef CByteBuffer encoded
         cdef CByteBuffer elements
+        cdef Fresh fresh = self.table.values.fresh()
         self.table.encode_key(key, &encoded, "update")
         if values is not None:
-            self.encode(values, &elements, "update")
+            self.encode(values, &elements, "update", fresh)
         if elements.size() > kMaxValueBytes:
             cause = f"the list takes {elements.size()} bytes, and a value may take at most {kMaxValueBytes}: split it over several keys"
             raise failure(_errors.LimitError, cause, self.table.context, "update")
-        self.table.write_row(&encoded, &elements if elements.size() != 0 else NULL, "update")
+        self.table.write_row(&encoded, &elements if elements.size() != 0 else NULL, "update", fresh)
 
     # --- Batches.
 
@@ -125,16 +130,33 @@ cdef class ListTable:
         cdef CRows* rows = self.table.store.rows()
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(pa.list_(self.table.values.schema.item))
+        cdef Held held = self.table.values.held()
+        cdef bint is_live = held is not None
+        cdef size_t i
         self.table.read_keys(keys, &batch, "get_many")
         self.table.store.enter(&call, self.table.context, "get_many")
         with nogil:
             status = rows.ReadLists(batch, self.table.values.codec, result.array.get())
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok():
+            held.take_cells(result.array.get().children[0])
+        call.Leave()
         check(status, self.table.context, "get_many", "value")
         array = pa.array(result)
         if self.table.values.loads is None:
             return array
-        return [[self.table.values.loads(value) for value in values] for values in array.to_pylist()]
+        if held is None:
+            return [[self.table.values.loads(value) for value in values] for values in array.to_pylist()]
+        ends = array.offsets.to_numpy().tolist()
+        lists = []
+        for i in range(batch.size()):
+            first, end = ends[i], ends[i + 1]
+            if held.is_ready:
+                lists.append(held.values[first:end])
+            else:
+                lists.append([self.table.batch_object(held, at, &batch, i, "get_many") for at in range(first, end)])
+        return lists
 
     def add_many(self, keys, values, bytes offset=None):
         cdef CKeyBatch batch
@@ -143,14 +165,15 @@ cdef class ListTable:
         cdef CStatus status
         cdef COffsetRow row = offset_of(offset)
         self.table.read_keys(keys, &batch, "add_many")
-        cdef Columns columns = self.table.values.read(values)
+        cdef Fresh fresh = self.table.values.fresh()
+        cdef Columns columns = self.table.values.read(values, fresh)
         check_lengths(batch.size(), columns.rows.length(), "value", self.table.context, "add_many")
         self.refuse_null(columns, "add_many")
         self.table.store.enter(&call, self.table.context, "add_many")
         with nogil:
             status = rows.AddToLists(&self.guard, batch, self.table.values.codec, columns.views, row)
             call.Leave()
-        self.table.store.settle()
+        self.table.store.settle(fresh)
         check(status, self.table.context, "add_many", "value")
 
     cdef int refuse_null(self, Columns columns, str operation) except -1:
@@ -166,7 +189,8 @@ cdef class ListTable:
         cdef CStatus status
         cdef COffsetRow row = offset_of(offset)
         self.table.read_keys(keys, &batch, "update_many")
-        cdef Columns columns = self.lists.read(self.dump(lists))
+        cdef Fresh fresh = self.table.values.fresh()
+        cdef Columns columns = self.lists.read(self.dump(lists, fresh))
         check_lengths(batch.size(), columns.rows.length(), "list", self.table.context, "update_many")
         status = CheckNulls(columns.views, self.lists.codec.columns(), &columns.rows)
         if status.path() == b".item":
@@ -176,15 +200,16 @@ cdef class ListTable:
         with nogil:
             status = rows.UpdateLists(batch, self.table.values.codec, columns.views[0], row)
             call.Leave()
-        self.table.store.settle()
+        self.table.store.settle(fresh)
         check(status, self.table.context, "update_many", "value")
 
-    cdef object dump(self, object lists):
-        """Lists of objects as lists of bytes, if there is a serializer."""
-        if self.table.values.dumps is None:
+    cdef object dump(self, object lists, Fresh fresh):
+        """Lists of objects as lists of bytes, if there is a serializer: of numbers where they are live."""
+        dumps = self.table.values.dumps
+        if dumps is None:
             return lists
         if isinstance(lists, (str, bytes)):
             raise failure(_errors.SchemaError, f"a sequence of lists is expected, and {lists!r} is none", self.table.context, "update_many")
-        made = [None if values is None else list(values) for values in lists]  # as in encode()
-        return [None if values is None else [None if value is None else self.table.values.dumps(value) for value in values]
-                for values in made]
+        if fresh is None:
+            return [None if values is None else [None if value is None else dumps(value) for value in values] for values in lists]
+        return [None if values is None else [None if value is None else fresh.number_of(value) for value in values] for values in lists]

@@ -4,6 +4,7 @@
 
 cimport cython
 from libcpp cimport bool as cbool
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 import pyarrow as pa
@@ -12,7 +13,9 @@ from sfkv import _errors
 from sfkv._cells cimport string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._store cimport CCall
-from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, check_lengths
+from sfkv._rows cimport (
+    ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, Fresh, Held, check_lengths, view,
+)
 from sfkv._scan cimport Scan
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport COffsetRow, CRows, ParseMapValue, kMapValueNone, kMapValuePresent
@@ -37,19 +40,22 @@ cdef class MapTable:
         self.table.encode_pair(key, user_key, &encoded, "get")
         if not self.table.read_row(string_view(encoded.data(), encoded.size()), &stored, "get"):
             return default
-        return self.decode(string_view(stored.data(), stored.size()), "get")
+        return self.decode(string_view(stored.data(), stored.size()), key, "get")
 
-    cdef object decode(self, string_view stored, str operation):
+    cdef object decode(self, string_view stored, object key, str operation):
+        """The value of a stored entry of a key; a live one was read just now."""
         cdef cbool is_none = False
         cdef string_view row
         if not ParseMapValue(stored, &is_none, &row):
             raise failure(_errors.CorruptionError, "Corruption: a stored entry does not have the form of one", self.table.context, operation)
-        return None if is_none else self.table.values.decode(row)
+        if is_none:
+            return None
+        return self.table.values.decode(row) if self.table.values.live is None else self.table.object_of(row, key, operation)
 
-    cdef int encode(self, object value, CByteBuffer* out, str operation) except -1:
+    cdef int encode(self, object value, CByteBuffer* out, str operation, Fresh fresh) except -1:
         out.Extend(1)[0] = kMapValueNone if value is None else kMapValuePresent
         if value is not None:
-            self.table.values.encode(value, out, self.table.context, operation)
+            self.table.values.encode(value, out, self.table.context, operation, fresh)
         return 0
 
     def contains(self, key, user_key):
@@ -60,9 +66,10 @@ cdef class MapTable:
     def put(self, key, user_key, value):
         cdef CByteBuffer encoded
         cdef CByteBuffer stored
+        cdef Fresh fresh = self.table.values.fresh()
         self.table.encode_pair(key, user_key, &encoded, "put")
-        self.encode(value, &stored, "put")
-        self.table.write_row(&encoded, &stored, "put")
+        self.encode(value, &stored, "put", fresh)
+        self.table.write_row(&encoded, &stored, "put", fresh)
 
     def delete(self, key, user_key):
         cdef CByteBuffer encoded
@@ -76,16 +83,17 @@ cdef class MapTable:
         cdef vector[CWriteBatch] pieces
         cdef CByteBuffer encoded
         cdef CByteBuffer stored
+        cdef Fresh fresh = self.table.values.fresh()
         pieces.resize(1)
-        for user_key, value in list(mapping.items()):  # all of them first: what makes them may write too
+        for user_key, value in list(mapping.items()):
             encoded.Clear()
             stored.Clear()
             self.table.encode_pair(key, user_key, &encoded, "put_all")
-            self.encode(value, &stored, "put_all")
+            self.encode(value, &stored, "put_all", fresh)
             pieces.back().Put(string_view(encoded.data(), encoded.size()), string_view(stored.data(), stored.size()))
             if pieces.back().bytes() >= self.table.store.write_batch_bytes:
                 pieces.resize(pieces.size() + 1)
-        self.table.write_pieces(&pieces, "put_all")
+        self.table.write_pieces(&pieces, "put_all", fresh)
 
     def is_empty(self, key):
         cdef CByteBuffer encoded
@@ -111,7 +119,7 @@ cdef class MapTable:
         with nogil:
             status = rows.ClearMap(string_view(encoded.data(), encoded.size()))
             call.Leave()
-        self.table.store.settle()
+        self.table.store.settle(None)
         check(status, self.table.context, "clear")
 
     def entries(self, key, bint with_values=True):
@@ -128,13 +136,19 @@ cdef class MapTable:
         cdef CRows* rows = self.table.store.rows()
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(self.table.values.schema.arrow)
+        cdef Held held = self.table.values.held()
+        cdef bint is_live = held is not None
         self.table.read_pairs(keys, user_keys, &batch, "get_many")
         self.table.store.enter(&call, self.table.context, "get_many")
         with nogil:
             status = rows.ReadEntries(batch, self.table.values.codec, result.array.get())
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok():
+            held.take_cells(result.array.get())
+        call.Leave()
         check(status, self.table.context, "get_many", "value")
-        return self.table.values.to_python(pa.array(result))
+        return self.table.answer(result, held, &batch)
 
     def contains_many(self, keys, user_keys=None):
         """Which keys have an entry; with user keys, which entries there are."""
@@ -165,13 +179,14 @@ cdef class MapTable:
         cdef CStatus status
         cdef COffsetRow row = offset_of(offset)
         self.table.read_pairs(keys, user_keys, &batch, "put_many")
-        cdef Columns columns = self.table.values.read(values)
+        cdef Fresh fresh = self.table.values.fresh()
+        cdef Columns columns = self.table.values.read(values, fresh)
         check_lengths(batch.size(), columns.rows.length(), "value", self.table.context, "put_many")
         self.table.store.enter(&call, self.table.context, "put_many")
         with nogil:
             status = rows.PutEntries(batch, self.table.values.codec, columns.views, columns.rows, row)
             call.Leave()
-        self.table.store.settle()
+        self.table.store.settle(fresh)
         check(status, self.table.context, "put_many", "value")
 
     def delete_many(self, keys, user_keys, bytes offset=None):
@@ -185,18 +200,38 @@ cdef class MapTable:
         cdef CRows* rows = self.table.store.rows()
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(pa.map_(self.table.user_keys.schema.arrow, self.table.values.schema.arrow))
+        cdef Held held = self.table.values.held()
+        cdef bint is_live = held is not None
+        cdef size_t i, at
+        cdef list found, ends, maps
+        cdef dict made
         self.table.read_keys(keys, &batch, "items_many")
         self.table.store.enter(&call, self.table.context, "items_many")
         with nogil:
             status = rows.ReadMaps(batch, self.table.user_keys.codec, self.table.values.codec, result.array.get())
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok():
+            held.take_cells(result.array.get().children[0].children[1])
+        call.Leave()
         check(status, self.table.context, "items_many", "value")
         array = pa.array(result)
         loads = self.table.values.loads
         if loads is None:
             return array
         key_of = (lambda key: tuple(key.values())) if self.table.user_keys.is_record else (lambda key: key)
-        return [{key_of(key): None if value is None else loads(value) for key, value in entries} for entries in array.to_pylist()]
+        if held is None:
+            return [{key_of(key): None if value is None else loads(value) for key, value in entries} for entries in array.to_pylist()]
+        found = array.keys.to_pylist()
+        ends = array.offsets.to_numpy().tolist()
+        maps = []
+        for i in range(batch.size()):
+            made = {}
+            for at in range(ends[i], ends[i + 1]):
+                live = held.values[at] if held.is_ready else self.table.batch_object(held, at, &batch, i, "items_many")
+                made[key_of(found[at])] = live
+            maps.append(made)
+        return maps
 
     def clear_many(self, keys, bytes offset=None):
         cdef CKeyBatch batch
@@ -209,7 +244,7 @@ cdef class MapTable:
         with nogil:
             status = rows.ClearMaps(batch, row)
             call.Leave()
-        self.table.store.settle()
+        self.table.store.settle(None)
         check(status, self.table.context, "clear_many")
 
 
@@ -218,33 +253,35 @@ cdef class Entries:
     """The entries of one key, in the order of their user keys, as of the start; read in chunks."""
     cdef MapTable map
     cdef Scan scan
+    cdef bytes key             # encoded
     cdef bint with_values
     cdef CRowSet user_keys
     cdef CRowSet values
-    cdef list objects          # the values, where these are live objects of which no scan keeps the numbers
+    cdef Held held             # the values, where these are live objects
+    cdef list objects          # the same, decoded: of a batch, behind which no scan sees them
     cdef size_t at
 
     def __cinit__(self, MapTable map not None, bytes key not None, bint with_values):
         self.map = map
+        self.key = key
         self.with_values = with_values
         self.scan = Scan(map.table, CHUNK, with_values, key)
         if map.table.store.rows().InBatch():  # whose further writes such an iterator must not meet: all is read now
-            self.scan.next_entries(<size_t>-1, &self.user_keys, &self.values)
-            if with_values and map.table.values.is_live:
-                self.objects = [map.decode(self.values.Get(i), "iterate") for i in range(self.values.size())]
+            self.read(<size_t>-1)
+            if self.held is not None:
+                self.objects = [self.value_at(i) for i in range(len(self.held.values))]
             self.scan = None
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self.at == self.user_keys.size():
+        if self.at >= self.user_keys.size():
             if self.scan is None:
                 raise StopIteration
-            self.at = 0
             self.user_keys.Clear()  # if the next ones cannot be had, the last ones are not given again
-            self.values.Clear()
-            self.scan.next_entries(CHUNK, &self.user_keys, &self.values)
+            self.at = 0
+            self.read(CHUNK)
             if self.user_keys.size() == 0:
                 self.scan = None
                 raise StopIteration
@@ -253,6 +290,28 @@ cdef class Entries:
         if self.objects is not None:
             value = self.objects[self.at]
         elif self.with_values:
-            value = self.map.decode(self.values.Get(self.at), "iterate")
+            value = self.value_at(self.at)
         self.at += 1
         return (user_key, value) if self.with_values else user_key
+
+    cdef int read(self, size_t most) except -1:
+        """Reads the next entries. They come into place when the call is over: another thread may ask meanwhile, and is refused."""
+        cdef Scan scan = self.scan
+        cdef CRowSet user_keys
+        cdef CRowSet values
+        cdef Held held = self.map.table.values.held() if self.with_values else None
+        scan.next_entries(most, &user_keys, &values, held)
+        self.user_keys = move(user_keys)
+        self.values = move(values)
+        self.held = held
+        return 0
+
+    cdef object value_at(self, size_t i):
+        cdef Table table = self.map.table
+        cdef Held held = self.held  # whose objects may run code that has this read on
+        if held is None:
+            return self.map.decode(self.values.Get(i), None, "iterate")
+        try:
+            return held.object_at(i)
+        except _errors.SchemaError as error:
+            raise table.not_given(error, table.key_in(view(self.key)), "iterate", None) from error

@@ -2,14 +2,15 @@
 # distutils: language = c++
 """The store in memory, what it was at one moment, and the live objects that its rows hold.
 
-Rows hold objects by number. Where a serializer would make bytes of an object, LiveObjects gives it a number, and settle() counts,
-after each write, which rows hold it (memory_objects.h). Files hold the serializers' bytes: blocks are translated on their way.
+Rows hold objects by number. Where a serializer would make bytes of an object, FreshObjects gives it a number, and settle() counts,
+after each write, which rows hold it (memory_objects.h). Who reads takes hold of the objects before others can write: HeldObjects.
+Files hold the serializers' bytes: blocks are translated on their way.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cython.operator cimport dereference as deref
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
@@ -17,10 +18,10 @@ from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
 from copy import deepcopy
-from threading import get_ident
 
 from sfkv import _errors
-from sfkv._rows cimport CByteBuffer, KeyGroupRange, KeyRows, kReservedGroup, string_view, view
+from sfkv._cells cimport ArrowArray
+from sfkv._rows cimport CByteBuffer, Fresh, Held, KeyGroupRange, KeyRows, Live, kReservedGroup, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
 from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
 from sfkv._tables cimport AppendVarint, CRows, ParseMapValue, TakeElement, kMapValuePresent
@@ -79,6 +80,8 @@ def live_objects():
 cdef class Stored:
     """An object as its serializer's bytes, until it is asked for."""
     cdef bytes row
+    cdef object value          # what was made of them: to be found by who holds this, when the number has that instead
+    cdef object serializer     # by which
 
     def __cinit__(self, bytes row not None):
         self.row = row
@@ -86,25 +89,24 @@ cdef class Stored:
 
 @cython.final
 cdef class Objects:
-    """Live objects by number, with how often each is held: by rows (memory_objects.h), and by threads that are about to write them.
+    """Live objects by number, with how often each is held: by rows (memory_objects.h), and by calls that are about to write them.
 
-    Everything needs the GIL.
+    Everything needs the GIL, and runs nobody's code but where that is said.
     """
     cdef list objects
     cdef list serializers         # of each object: that of the state through which it came
     cdef vector[int64_t] counts
     cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
     cdef vector[uint64_t] free
-    cdef dict fresh               # by thread, the numbers that it was given, and holds until it settles
+    cdef vector[uint64_t] ended   # that calls held which have ended, as often as they were given out
     cdef vector[uint64_t] released  # that a view may still see
 
     def __cinit__(self):
         self.objects = []
         self.serializers = []
-        self.fresh = {}
 
     cdef uint64_t add(self, object value, object serializer, uint64_t epoch) except? 0:
-        """Gives an object a number, which lasts until the thread's next settle() at least."""
+        """Gives an object a number, which is held until it is put into `ended`."""
         cdef uint64_t number
         if self.free.empty():
             number = len(self.objects)
@@ -119,46 +121,139 @@ cdef class Objects:
             self.serializers[number] = serializer
             self.counts[number] = 1
             self.born[number] = epoch
-        self.fresh.setdefault(get_ident(), []).append(number)
         return number
 
-    cdef object at(self, uint64_t number):
+    cdef int check(self, uint64_t number) except -1:
         if number >= <uint64_t>len(self.objects):
             raise _errors.CorruptionError("Corruption: a row holds an object that there is not: restore the store from a snapshot")
-        return self.objects[number]
+        return 0
 
-    cdef int settle(self, vector[uint64_t]& adopted, vector[uint64_t]& released, cbool is_seen) except -1:
-        """Counts who holds what, and lets go of what nobody does. With `is_seen`, views may still need what was released."""
+    cdef int settle(self, vector[uint64_t]& adopted, vector[uint64_t]& released, cbool is_seen, list dead) except -1:
+        """Counts who holds what, and puts what nobody does into `dead`. With `is_seen`, views may still need what was released."""
         cdef uint64_t number
-        cdef list dead = []
         for number in adopted:
             self.counts[number] += 1
         self.released.insert(self.released.end(), released.begin(), released.end())
-        for fresh in self.fresh.pop(get_ident(), ()):
-            self.let_go(fresh, dead)
+        self.let_go(&self.ended, dead)
         if not is_seen:
-            for number in self.released:
-                self.let_go(number, dead)
-            self.released.clear()
-        return 0  # and what is dead ends here, when everything is in order: it may run code of its own
+            self.let_go(&self.released, dead)
+        return 0
 
-    cdef int let_go(self, uint64_t number, list dead) except -1:
-        """One less holds an object; of the last, it goes to `dead`."""
-        self.counts[number] -= 1
-        if self.counts[number] == 0:
-            dead.append(self.objects[number])
-            self.objects[number] = self.serializers[number] = None
-            self.free.push_back(number)
+    cdef int let_go(self, vector[uint64_t]* numbers, list dead) except -1:
+        """One less holds each of these."""
+        cdef uint64_t number
+        cdef vector[uint64_t] gone
+        gone.swap(deref(numbers))
+        for number in gone:
+            self.counts[number] -= 1
+            if self.counts[number] == 0:
+                dead.append(self.objects[number])
+                dead.append(self.serializers[number])
+                self.objects[number] = self.serializers[number] = None
+                self.free.push_back(number)
         return 0
 
 
 @cython.final
-cdef class LiveObjects:
-    """The serializer of a table's live objects: its bytes are an object's number."""
+@cython.no_gc
+cdef class FreshObjects(Fresh):
+    cdef MemoryStore store
+    cdef LiveObjects live         # None while stored rows are read
+    cdef Objects objects
+    cdef vector[uint64_t] numbers
+
+    def __dealloc__(self):
+        if not self.numbers.empty():  # the call has failed, or its write was counted by none
+            self.end()
+            self.store.settle(None)
+
+    cdef object number_of(self, object value):
+        self.live.look_at(value)
+        return self.add(value, self.live.serializer)
+
+    def number_of_stored(self, bytes row not None):
+        return self.add(Stored(row), None)
+
+    cdef bytes add(self, object value, object serializer):
+        cdef uint64_t number = self.objects.add(value, serializer, deref(self.store.c_store).tables().heap().epoch())
+        self.numbers.push_back(number)
+        return PyBytes_FromStringAndSize(<char*>&number, sizeof(number))
+
+    cdef int end(self) except -1:
+        """Gives up the numbers, to be let go of by the next settle(): rows that have them are counted by then."""
+        self.objects.ended.insert(self.objects.ended.end(), self.numbers.begin(), self.numbers.end())
+        self.numbers.clear()
+        return 0
+
+
+cdef struct Place:
+    cbool is_ready
+    cbool is_seen                 # by a view
+    uint64_t number
+
+
+@cython.final
+cdef class HeldObjects(Held):
+    cdef LiveObjects live
+    cdef Objects objects
+    cdef vector[Place] places     # of the values up to the last one that is not ready
+    cdef list serializers         # of these
+
+    cdef int take(self, string_view number) except -1:
+        cdef uint64_t c_number = number_in(number)
+        self.objects.check(c_number)
+        self.values.append(self.objects.objects[c_number])
+        other = self.objects.serializers[c_number]
+        cdef bint is_seen = self.live.is_seen(self.objects, c_number)
+        if is_seen or other is not self.live.serializer:
+            self.is_ready = False
+            self.places.resize(len(self.values) - 1, Place(True, False, 0))
+            self.places.push_back(Place(False, is_seen, c_number))
+            while len(self.serializers) < len(self.values) - 1:
+                self.serializers.append(None)
+            self.serializers.append(other)
+        return 0
+
+    cdef int take_none(self) except -1:
+        self.values.append(None)
+        return 0
+
+    cdef int take_cells(self, const ArrowArray* numbers) except -1:
+        cdef const uint8_t* validity = <const uint8_t*>numbers.buffers[0]
+        cdef const int32_t* offsets = <const int32_t*>numbers.buffers[1]
+        cdef const char* data = <const char*>numbers.buffers[2]
+        cdef int64_t i
+        for i in range(numbers.offset, numbers.offset + numbers.length):
+            if validity != NULL and not validity[i >> 3] >> (i & 7) & 1:
+                self.take_none()
+            else:
+                self.take(string_view(data + offsets[i], offsets[i + 1] - offsets[i]))
+        return 0
+
+    cdef object object_at(self, size_t i):
+        if i >= self.places.size() or self.places[i].is_ready:
+            return self.values[i]
+        return self.live.given(self.objects, self.places[i].number, self.values[i], self.serializers[i], self.places[i].is_seen)
+
+    cdef object bytes_at(self, size_t i):
+        value = self.values[i]
+        if value is None:
+            return None
+        return row_of(value, self.live.serializer if i >= self.places.size() or self.places[i].is_ready else self.serializers[i])
+
+
+cdef bytes row_of(object value, object serializer):
+    """An object as bytes: those that it was stored as, or its serializer's."""
+    return (<Stored>value).row if type(value) is Stored else serializer.dumps(value)
+
+
+@cython.final
+cdef class LiveObjects(Live):
+    """The live objects of a table, and what makes bytes of them."""
     cdef MemoryStore store
     cdef readonly object name
     cdef readonly bint is_live
-    cdef object serializer     # the real one; None where the state is not registered yet
+    cdef object serializer     # None where the state is not registered yet
     cdef set seen              # classes of which an object was looked at
 
     def __cinit__(self, MemoryStore store not None, serializer):
@@ -169,44 +264,84 @@ cdef class LiveObjects:
         self.seen = set()
 
     def dumps(self, value):
-        """The number of an object. It is the serializer's, too, as far as that can be seen from what is cheap to look at."""
+        return self.serializer.dumps(value)
+
+    def loads(self, bytes row not None):
+        return self.serializer.loads(row)
+
+    cdef Fresh fresh(self):
+        return self.store.fresh(self)
+
+    cdef Held held(self):
+        cdef HeldObjects held = HeldObjects.__new__(HeldObjects)
+        held.live = self
+        held.objects = self.store.objects
+        held.values = []
+        held.serializers = []
+        held.is_ready = True
+        return held
+
+    cdef int look_at(self, object value) except -1:
+        """Refuses what the serializer does not take, as far as that can be seen from what is cheap to look at."""
         if type(value) not in self.seen:
             self.serializer.dumps(value)
             if not isinstance(value, (int, float, str, bytes)):  # of which each is looked at
                 self.seen.add(type(value))
-        return self.store.add(value, self.serializer)
+        return 0
 
-    def loads(self, bytes number not None):
-        """The object; a copy while a view sees it."""
+    cdef object object_of(self, string_view number):
         cdef Objects objects = self.store.objects
-        cdef uint64_t c_number = number_of(number)
-        value = objects.at(c_number)
-        other = objects.serializers[c_number]
+        cdef uint64_t c_number = number_in(number)
+        objects.check(c_number)
+        return self.given(objects, c_number, objects.objects[c_number], objects.serializers[c_number], self.is_seen(objects, c_number))
+
+    cdef bint is_seen(self, Objects objects, uint64_t number):
+        return deref(self.store.c_store).tables().heap().IsSeen(objects.born[number])
+
+    cdef object given(self, Objects objects, uint64_t number, object value, object other, bint is_seen):
+        """What is given out of an object that was found under a number, with its serializer: a copy where a view sees it."""
         if type(value) is Stored or (other is not self.serializer and other.type != self.serializer.type):
-            value = self.serializer.loads(self.store.row_of_number(number))
-            objects.objects[c_number] = value
-            objects.serializers[c_number] = self.serializer
-        if deref(self.store.c_store).tables().heap().IsSeen(objects.born[c_number]):
+            value = self.decoded(objects, number, value, other)
+        return self.copy_of(value) if is_seen else value
+
+    cdef object decoded(self, Objects objects, uint64_t number, object value, object other):
+        """The object of this serializer's, in the place of that; or what another call made of it while this one was to."""
+        cdef Stored stored = <Stored>value if type(value) is Stored else None
+        made = None if self.is_made(stored) else self.serializer.loads(row_of(value, other))
+        if self.is_made(stored):
+            return stored.value
+        if objects.objects[number] is value and objects.serializers[number] is other:  # the number has not become another's
+            objects.objects[number] = made
+            objects.serializers[number] = self.serializer
+        if stored is not None:
+            stored.value, stored.serializer = made, self.serializer
+        return made
+
+    cdef bint is_made(self, Stored stored) except -1:
+        """Whether stored bytes have become an object that this serializer would have made."""
+        if stored is None or stored.serializer is None:
+            return False
+        return stored.serializer is self.serializer or stored.serializer.type == self.serializer.type
+
+    cdef object copy_of(self, object value):
+        try:
             return deepcopy(value)
-        return value
-
-    # What bundles and scans need: the real serializer's bytes.
-
-    def bytes_of(self, bytes number not None):
-        return self.store.row_of_number(number)
-
-    def serialize(self, value):
-        return self.serializer.dumps(value)
-
-    def deserialize(self, bytes row not None):
-        return self.serializer.loads(row)
+        except MemoryError:
+            raise
+        except Exception as error:
+            cause = error
+        try:
+            return self.serializer.loads(self.serializer.dumps(value))
+        except (_errors.SchemaError, RecursionError) as error:
+            raise _errors.SchemaError(
+                f"an open scan or snapshot sees the object, and it cannot be copied: {error} (deepcopy: {cause}); end that first") from cause
 
 
-cdef uint64_t number_of(bytes number) except? 0:
+cdef uint64_t number_in(string_view number) except? 0:
     cdef uint64_t c_number = 0
-    if len(number) != sizeof(c_number):
+    if number.size() != sizeof(c_number):
         raise _errors.CorruptionError("Corruption: a row does not hold an object: restore the store from a snapshot")
-    memcpy(&c_number, <const char*>number, sizeof(c_number))
+    memcpy(&c_number, number.data(), sizeof(c_number))
     return c_number
 
 
@@ -296,37 +431,48 @@ cdef class MemoryStore(Store):
         self.live_tables[table] = (kind, keys)
         return LiveObjects(self, serializer)
 
-    cdef int settle(self) except -1:
+    cdef FreshObjects fresh(self, LiveObjects live):
+        cdef FreshObjects fresh = FreshObjects.__new__(FreshObjects)
+        fresh.store = self
+        fresh.live = live
+        fresh.objects = self.objects
+        return fresh
+
+    cdef int settle(self, Fresh fresh) except -1:
         cdef CCall call
         cdef vector[uint64_t] adopted
         cdef vector[uint64_t] released
         cdef CMemoryTables* tables = deref(self.c_store).tables()
-        if not self.objects.objects or not call.Enter(self.c_lifetime).ok():
-            return 0  # another thread is inside: what is to be noted stays noted
+        cdef cbool is_seen
+        cdef list dead
+        if fresh is not None:
+            (<FreshObjects>fresh).end()
+        if not self.objects.objects:
+            return 0
+        dead = []  # may collect garbage, which may run code that comes here: so it is made before there is anything to count
+        if not call.Enter(self.c_lifetime).ok():
+            if self.c_lifetime.IsClosed():
+                self.objects = Objects()
+            return 0  # else another thread is inside: what is to be counted stays noted
         adopted = tables.objects().TakeAdopted()
         released = tables.objects().TakeReleased()
+        is_seen = tables.heap().IsSeen(1)
         call.Leave()
-        return self.objects.settle(adopted, released, tables.heap().IsSeen(1))
+        self.objects.settle(adopted, released, is_seen, dead)
+        return 0  # and what is dead ends here, when everything is in order: it may run code of its own
 
     def load_block(self, int key_group, bytes block not None):
+        cdef FreshObjects fresh = self.fresh(None)
         if self.live_tables and key_group != kReservedGroup:
-            block = translated(block, self.live_tables, self.number_of_stored)
+            block = translated(block, self.live_tables, fresh.number_of_stored)
         Store.load_block(self, key_group, block)
-        self.settle()
-
-    def add(self, value, serializer):
-        """Gives an object a number; see Objects."""
-        cdef uint64_t number = self.objects.add(value, serializer, deref(self.c_store).tables().heap().epoch())
-        return PyBytes_FromStringAndSize(<char*>&number, sizeof(number))
-
-    def number_of_stored(self, bytes row not None):
-        return self.add(Stored(row), None)
+        self.settle(fresh)
 
     def row_of_number(self, bytes number not None):
-        """An object as bytes: those that it was stored as, or its serializer's."""
-        cdef uint64_t c_number = number_of(number)
-        value = self.objects.at(c_number)
-        return (<Stored>value).row if type(value) is Stored else self.objects.serializers[c_number].dumps(value)
+        """The object of a row that a view sees, as bytes."""
+        cdef uint64_t c_number = number_in(view(number))
+        self.objects.check(c_number)
+        return row_of(self.objects.objects[c_number], self.objects.serializers[c_number])
 
     def flush(self):
         """Does nothing, as there are no files, but what every call does."""

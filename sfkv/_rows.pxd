@@ -211,6 +211,32 @@ cdef class KeyRows:
     cdef Columns read(self, object batch)
 
 
+cdef class Fresh:
+    """The objects that one call is about to write: each has a number, which is its until the call has ended."""
+    cdef object number_of(self, object value)
+
+
+cdef class Held:
+    """The objects of rows that one call has read, which are these whatever becomes of the rows.
+
+    They are taken inside the call, which runs nobody's code, and decoded behind it.
+    """
+    cdef list values           # as they were taken; None for none
+    cdef bint is_ready         # whether all of them can be given out as they are
+    cdef int take(self, string_view number) except -1
+    cdef int take_none(self) except -1
+    cdef int take_cells(self, const ArrowArray* numbers) except -1
+    cdef object object_at(self, size_t i)
+    cdef object bytes_at(self, size_t i)
+
+
+cdef class Live:
+    """The live objects of a table, whose rows hold their numbers; see `_memory`."""
+    cdef Fresh fresh(self)
+    cdef Held held(self)
+    cdef object object_of(self, string_view number)
+
+
 cdef class ValueRows:
     """Values of one schema as compact rows, one at a time and by the column."""
     cdef CValueCodec codec
@@ -223,18 +249,20 @@ cdef class ValueRows:
     cdef Context context
     cdef object dumps
     cdef object loads
-    cdef bint is_live          # the serializer's bytes stand for objects that live in memory
+    cdef Live live             # whose numbers are the rows; None where the serializer's bytes are, and where there is none
+    cdef Fresh fresh(self)
+    cdef Held held(self)
     cdef object make
-    cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1
+    cdef int encode(self, object value, CByteBuffer* out, Context context, str operation, Fresh fresh=*) except -1
     cdef int encode_plain(self, object value, CByteBuffer* out) except -1
     cdef int encode_record(self, object value, CByteBuffer* out) except -1
     cdef object decode(self, string_view row)
     cdef object decode_array(self, string_view row)
-    cdef Columns read(self, object batch)
+    cdef Columns read(self, object batch, Fresh fresh=*)
     cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *
     cdef object arrow_of(self, object columns)
     cdef object to_python(self, object array)
-    cdef object serialized(self, object structs)
+    cdef object serialized(self, object structs, Held held)
 
 
 cdef string_view view(bytes data)

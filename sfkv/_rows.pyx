@@ -257,6 +257,44 @@ cdef class KeyRows:
         return values if self.is_record else values[0]
 
 
+cdef class Fresh:
+    cdef object number_of(self, object value):
+        """The number of an object, as bytes."""
+        raise NotImplementedError
+
+
+cdef class Held:
+    cdef int take(self, string_view number) except -1:
+        raise NotImplementedError
+
+    cdef int take_none(self) except -1:
+        raise NotImplementedError
+
+    cdef int take_cells(self, const ArrowArray* numbers) except -1:
+        """Takes those of a binary array; none where it is null."""
+        raise NotImplementedError
+
+    cdef object object_at(self, size_t i):
+        """What is given out for what was taken at a place; None if it was none."""
+        raise NotImplementedError
+
+    cdef object bytes_at(self, size_t i):
+        """The same as its serializer's bytes."""
+        raise NotImplementedError
+
+
+cdef class Live:
+    cdef Fresh fresh(self):
+        raise NotImplementedError
+
+    cdef Held held(self):
+        raise NotImplementedError
+
+    cdef object object_of(self, string_view number):
+        """The object of one row. REQUIRES: the GIL has been held since the row was read, and nobody's code has run."""
+        raise NotImplementedError
+
+
 @cython.final
 cdef class ValueRows:
     def __cinit__(self, schema, state=None):
@@ -271,7 +309,7 @@ cdef class ValueRows:
         if schema.serializer is not None:
             self.dumps = schema.serializer.dumps
             self.loads = schema.serializer.loads
-            self.is_live = schema.serializer.is_live
+            self.live = schema.serializer if schema.serializer.is_live else None
         self.make = schema.make
 
     def row_of(self, value):
@@ -289,11 +327,21 @@ cdef class ValueRows:
         """The value that a row stands for."""
         return self.decode(string_view(row, len(row)))
 
-    cdef Columns read(self, object batch):
+    cdef Fresh fresh(self):
+        """What holds the objects of a call that writes them, where they are live; else None."""
+        return None if self.live is None else self.live.fresh()
+
+    cdef Held held(self):
+        """What holds the objects that a call reads, where they are live; else None."""
+        return None if self.live is None else self.live.held()
+
+    cdef Columns read(self, object batch, Fresh fresh=None):
+        """REQUIRES: `fresh` where values are live."""
         cdef Columns columns
-        if self.dumps is not None:
-            # What makes the values may write, too, which ends what its thread holds (_memory.pyx): so they are made first.
-            batch = pa.array([None if value is None else self.dumps(value) for value in list(batch)], pa.binary())
+        if self.live is not None:
+            batch = pa.array([None if value is None else fresh.number_of(value) for value in batch], pa.binary())
+        elif self.dumps is not None:
+            batch = pa.array([None if value is None else self.dumps(value) for value in batch], pa.binary())
         columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "value")
         return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "value") if columns is None else columns
 
@@ -319,26 +367,32 @@ cdef class ValueRows:
         return pa.struct([self.schema.columns[self.names.index(name)].field for name in columns])
 
     cdef object to_python(self, object array):
-        """What users get for a batch: the array itself, or a list of objects where a serializer made it."""
+        """What users get for a batch: the array itself, or a list of objects where a serializer made its bytes."""
         if self.loads is None:
             return array
         return [None if value is None else self.loads(value) for value in array.to_pylist()]
 
-    cdef object serialized(self, object structs):
+    cdef object serialized(self, object structs, Held held):
         """What a scan gives for the values of live objects, which come as their numbers: the serializer's bytes."""
+        cdef size_t at = 0
         (column,) = structs.flatten()
-        bytes_of = self.schema.serializer.bytes_of
         if column.type == pa.binary():
-            values = pa.array([None if number is None else bytes_of(number) for number in column.to_pylist()], pa.binary())
+            values = pa.array([held.bytes_at(i) for i in range(len(column))], pa.binary())
         else:
-            values = pa.array([list(map(bytes_of, numbers)) for numbers in column.to_pylist()], column.type)
+            lists = []
+            for count in column.value_lengths().to_pylist():
+                lists.append([held.bytes_at(at + i) for i in range(count)])
+                at += count
+            values = pa.array(lists, column.type)
         return pa.StructArray.from_arrays([values], fields=list(structs.type))
 
-    cdef int encode(self, object value, CByteBuffer* out, Context context, str operation) except -1:
-        """Appends the row of a value that is not None to `out`."""
+    cdef int encode(self, object value, CByteBuffer* out, Context context, str operation, Fresh fresh=None) except -1:
+        """Appends the row of a value that is not None to `out`. REQUIRES: `fresh` where values are live."""
         cdef size_t begin = out.size()
         cdef Columns columns
-        if self.dumps is not None:
+        if self.live is not None:
+            value = fresh.number_of(value)
+        elif self.dumps is not None:
             value = self.dumps(value)
         if not (self.encode_record(value, out) if self.is_record else self.encode_plain(value, out)):
             out.Truncate(begin)
@@ -400,7 +454,7 @@ cdef class ValueRows:
         return 1
 
     cdef object decode(self, string_view row):
-        """The value that a row stands for. Calls the user's code only when the row has been read."""
+        """The value that a row stands for. Calls the user's code only when the row has been read. REQUIRES: values are not live."""
         cdef string_view found
         cdef Cell cell
         cdef dict record

@@ -2,7 +2,7 @@
 from libcpp.memory cimport shared_ptr
 
 from sfkv._table cimport Table
-from sfkv._rows cimport CRowSet
+from sfkv._rows cimport CRowSet, Held
 from sfkv._tables cimport CCursor
 
 
@@ -14,4 +14,4 @@ cdef class Scan:
     cdef bint with_values
     cdef bint with_user_keys
     cdef shared_ptr[CCursor] running(self) except *
-    cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values) except -1
+    cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values, Held held) except -1

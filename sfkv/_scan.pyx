@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from sfkv import _errors
 from sfkv._table cimport Table
+from sfkv._cells cimport ArrowArray
 from sfkv._store cimport CCall
-from sfkv._rows cimport ArrowResult, CKeyCodec, CRowSet, CValueCodec
+from sfkv._rows cimport ArrowResult, CKeyCodec, CRowSet, CValueCodec, Held
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CCursor, CRows, CScanOptions, TableKind
 
-from sfkv._table import MAP, TABLE
+from sfkv._table import LIST, MAP, TABLE
 
 
 @cython.final
@@ -74,33 +75,48 @@ cdef class Scan:
         """
         cdef CCall call
         cdef int64_t count = 0
+        cdef ArrowArray* column
         cdef CStatus status
         cdef ArrowResult keys = ArrowResult(self.key_type)
         cdef ArrowResult user_keys = ArrowResult(self.table.user_keys.schema.record_arrow)
         cdef ArrowResult values = ArrowResult(self.value_type)
+        cdef Held held = self.table.values.held() if self.with_values else None
+        cdef bint is_live = held is not None
         cdef shared_ptr[CCursor] c_scan = self.running()
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:
             status = deref(c_scan).Next(&count, keys.array.get(), user_keys.array.get(), values.array.get())
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok() and count != 0:
+            column = values.array.get().children[0]  # the only one
+            held.take_cells(column.children[0] if self.table.kind == LIST else column)
+        call.Leave()
         check(status, self.table.context, "scan")
         if count == 0:
             self.close()
             return None
         value_part = pa.array(values) if self.with_values else None
-        if self.with_values and self.table.values.is_live:
-            value_part = self.table.values.serialized(value_part)
+        if is_live:
+            value_part = self.table.values.serialized(value_part, held)
         return pa.array(keys), pa.array(user_keys) if self.with_user_keys else None, value_part
 
-    cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values) except -1:
-        """Copies the next entries of the one key; none at the end."""
+    cdef int next_entries(self, size_t most, CRowSet* user_keys, CRowSet* values, Held held) except -1:
+        """Copies the next entries of the one key; none at the end. `held` takes their live objects."""
         cdef CCall call
         cdef CStatus status
+        cdef size_t i
+        cdef bint is_live = held is not None
         cdef shared_ptr[CCursor] c_scan = self.running()
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:
             status = deref(c_scan).NextEntries(most, user_keys, values)
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok():
+            for i in range(values.size()):
+                self.table.take(held, values.Get(i), "scan")
+        call.Leave()
         return check(status, self.table.context, "scan")
 
     def close(self):

@@ -3,7 +3,7 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._rows cimport KeyGroupRange, string_view
+from sfkv._rows cimport Fresh, KeyGroupRange, string_view
 from sfkv._status cimport CStatus, Context
 from sfkv._tables cimport CRows
 
@@ -41,4 +41,4 @@ cdef class Store:
     cdef Context context
     cdef CRows* rows(self)
     cdef int enter(self, CCall* call, Context context, str operation) except -1
-    cdef int settle(self) except -1
+    cdef int settle(self, Fresh fresh) except -1

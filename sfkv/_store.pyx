@@ -44,8 +44,8 @@ cdef class Store:
     cdef int enter(self, CCall* call, Context context, str operation) except -1:
         return check(call.Enter(self.c_lifetime), context, operation)
 
-    cdef int settle(self) except -1:
-        """To be called after a write: keeps the objects that rows hold now, and lets go of others. See `_memory`."""
+    cdef int settle(self, Fresh fresh) except -1:
+        """To be called after a write, with what it was to write, or None: keeps the objects that rows hold now, and lets go of others. See `_memory`."""
         return 0
 
     @property

@@ -10,6 +10,7 @@ cimport cython
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int32_t, int64_t
 from libcpp cimport bool as cbool
+from libcpp.optional cimport optional
 from libcpp.vector cimport vector
 
 import pyarrow as pa
@@ -19,11 +20,11 @@ from sfkv._store cimport CCall
 from sfkv._cells cimport ArrowArray
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CValueCodec, CWriteBatch, Columns, EncodeKeyHeader,
-    FinishPresence, FirstNull, KeyGroupOf, KeyGroupRange, KeyRows, ValueRows, check_lengths, kKeyHeaderBytes, kMaxKeyRowBytes,
+    FinishPresence, FirstNull, Fresh, Held, KeyGroupOf, KeyGroupRange, KeyRows, ValueRows, check_lengths, kKeyHeaderBytes, kMaxKeyRowBytes,
     string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
-from sfkv._tables cimport COffsetRow, CRowRange, CRows, CTableShape, ReadValues, TableKind
+from sfkv._tables cimport COffsetRow, CRowRange, CRows, CTableShape, ParseMapValue, ReadValues, TakeElement, TableKind
 
 from sfkv._store import OFFSET_ROW
 
@@ -92,10 +93,10 @@ cdef class Table:
         if fixed_keys:
             shape.key_bytes = self.keys.codec.fixed_bytes() + (self.user_keys.codec.fixed_bytes() if self.kind == MAP else 0)
         shape.kind = TableKind.kValue if self.kind == TABLE else <TableKind>self.kind
-        shape.holds_objects = self.values.is_live
-        if self.kind != LIST and (self.values.is_live or self.values.codec.has_fixed_rows()):
-            shape.value_bytes = 8 if self.values.is_live else self.values.codec.most_bytes()
-            shape.value_is_fixed = self.values.is_live or self.values.codec.has_one_length()
+        shape.holds_objects = self.values.live is not None
+        if self.kind != LIST and (self.values.live is not None or self.values.codec.has_fixed_rows()):
+            shape.value_bytes = 8 if self.values.live is not None else self.values.codec.most_bytes()
+            shape.value_is_fixed = self.values.live is not None or self.values.codec.has_one_length()
         if self.kind == MAP and shape.value_is_fixed:
             shape.value_bytes += 1
             shape.value_is_fixed = False  # a None is short
@@ -139,10 +140,59 @@ cdef class Table:
         self.encode_key(key, &encoded, "get")
         if not self.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
             return default
+        if self.values.live is not None:
+            return self.object_of(string_view(row.data(), row.size()), key, "get")
         return self.values.decode(string_view(row.data(), row.size()))
 
-    cdef bint read_row(self, string_view key, CByteBuffer* row, str operation) except -1:
-        """Copies the row of a key, first from what is in memory, then without the GIL from the files. False if there is none."""
+    cdef object object_of(self, string_view number, object key, str operation):
+        """The live object of a key's row, which was read just now (see Live)."""
+        try:
+            return self.values.live.object_of(number)
+        except _errors.SchemaError as error:
+            raise self.not_given(error, key, operation, None) from error
+
+    cdef object held_object(self, Held held, size_t i, object key, str operation):
+        """A live object that was read for a key."""
+        try:
+            return held.object_at(i)
+        except _errors.SchemaError as error:
+            raise self.not_given(error, key, operation, None) from error
+
+    cdef object batch_object(self, Held held, size_t i, CKeyBatch* batch, size_t position, str operation):
+        """One that was read for a batch."""
+        try:
+            return held.object_at(i)
+        except _errors.SchemaError as error:
+            raise self.not_given(error, self.key_in(batch.Key(position)), operation, position) from error
+
+    cdef object not_given(self, object error, object key, str operation, object position):
+        return failure(_errors.SchemaError, f"{error}; it lies under the key {key!r}", self.context, operation, position)
+
+    cdef object key_in(self, string_view encoded):
+        """The key of an encoded one, behind which there may be a user key."""
+        cdef string_view row = string_view(encoded.data() + kKeyHeaderBytes, encoded.size() - kKeyHeaderBytes)
+        cdef optional[size_t] size = self.keys.codec.FrontBytes(row)
+        return self.keys.decode(string_view(row.data(), size.value()))
+
+    cdef int take(self, Held held, string_view row, str operation) except -1:
+        """Takes the live objects of a row, inside the call that has read it."""
+        cdef string_view element
+        cdef cbool is_none = False
+        if self.kind == LIST:
+            while TakeElement(&row, &element):
+                held.take(element)
+            if row.size() != 0:
+                raise failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.context, operation)
+            return 0
+        if self.kind == MAP and not ParseMapValue(row, &is_none, &row):
+            raise failure(_errors.CorruptionError, "Corruption: a stored entry does not have the form of one", self.context, operation)
+        return held.take_none() if is_none else held.take(row)
+
+    cdef bint read_row(self, string_view key, CByteBuffer* row, str operation, Held held=None) except -1:
+        """Copies the row of a key, first from what is in memory, then without the GIL from the files. False if there is none.
+
+        `held` takes its live objects.
+        """
         cdef CCall call
         cdef CRows* rows = self.store.rows()
         cdef cbool found = False
@@ -152,6 +202,9 @@ cdef class Table:
         if status.code() == Code.kIncomplete:
             with nogil:
                 status = rows.ReadRow(key, True, row, &found)
+        if held is not None and found:
+            self.take(held, string_view(row.data(), row.size()), operation)
+        call.Leave()
         check(status, self.context, operation)
         return found
 
@@ -163,20 +216,25 @@ cdef class Table:
     def put(self, key, value):
         cdef CByteBuffer encoded
         cdef CByteBuffer row
+        cdef Fresh fresh
         self.encode_key(key, &encoded, "put")
         if value is None:
             self.write_row(&encoded, NULL, "put")
             return
-        self.values.encode(value, &row, self.context, "put")
-        self.write_row(&encoded, &row, "put")
+        fresh = self.values.fresh()
+        self.values.encode(value, &row, self.context, "put", fresh)
+        self.write_row(&encoded, &row, "put", fresh)
 
     def clear(self, key, str operation not None="clear"):
         cdef CByteBuffer encoded
         self.encode_key(key, &encoded, operation)
         self.write_row(&encoded, NULL, operation)
 
-    cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation) except -1:
-        """Puts a row, or deletes it if `row` is NULL: at once if nothing has to be waited for, else without the GIL."""
+    cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation, Fresh fresh=None) except -1:
+        """Puts a row, or deletes it if `row` is NULL: at once if nothing has to be waited for, else without the GIL.
+
+        `fresh` has what live objects are in the row.
+        """
         cdef CCall call
         cdef CRows* rows = self.store.rows()
         cdef CStatus status
@@ -190,7 +248,7 @@ cdef class Table:
             with nogil:
                 status = rows.PutRow(k, v, True) if row != NULL else rows.DeleteRow(k, True)
         call.Leave()
-        self.store.settle()
+        self.store.settle(fresh)
         return check(status, self.context, operation)
 
     # --- Batches.
@@ -247,13 +305,28 @@ cdef class Table:
         cdef CStatus status
         cdef vector[int] wanted = self.values.numbers_of(columns, self.context, "get_many")
         cdef ArrowResult result = ArrowResult(self.values.arrow_of(columns))
+        cdef Held held = self.values.held()
+        cdef bint is_live = held is not None
         self.read_keys(keys, &batch, "get_many")
         self.store.enter(&call, self.context, "get_many")
         with nogil:
             status = ReadValues(rows, batch, self.values.codec, wanted, result.array.get())
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok():
+            held.take_cells(result.array.get())
+        call.Leave()
         check(status, self.context, "get_many", "value")
-        return self.values.to_python(pa.array(result))
+        return self.answer(result, held, &batch)
+
+    cdef object answer(self, ArrowResult result, Held held, CKeyBatch* batch):
+        """What get_many() gives for the values of a batch, or the live objects that `held` has taken."""
+        cdef size_t i
+        if held is None:
+            return self.values.to_python(pa.array(result))
+        if held.is_ready:
+            return held.values
+        return [self.batch_object(held, i, batch, i, "get_many") for i in range(batch.size())]
 
     def contains_many(self, keys):
         cdef CKeyBatch batch
@@ -283,14 +356,15 @@ cdef class Table:
         cdef CCall call
         cdef CStatus status
         cdef COffsetRow row = offset_of(offset)
+        cdef Fresh fresh = self.values.fresh()
         self.read_keys(keys, &batch, "put_many")
-        cdef Columns columns = self.values.read(values)
+        cdef Columns columns = self.values.read(values, fresh)
         check_lengths(batch.size(), columns.rows.length(), "value", self.context, "put_many")
         self.store.enter(&call, self.context, "put_many")
         with nogil:
             status = rows.PutColumns(batch, self.values.codec, columns.views, &columns.rows, row)
             call.Leave()
-        self.store.settle()
+        self.store.settle(fresh)
         check(status, self.context, "put_many", "value")
 
     def clear_many(self, keys, bytes offset=None, str operation not None="clear_many"):
@@ -308,22 +382,29 @@ cdef class Table:
         with nogil:
             status = rows.DeleteRows(deref(batch), row)
             call.Leave()
-        self.store.settle()
+        self.store.settle(None)
         return check(status, self.context, operation)
 
-    cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation) except -1:
-        """Copies the rows of a batch's distinct keys."""
+    cdef int read_rows(self, const CKeyBatch& batch, CRowSet* rows, str operation, Held held=None) except -1:
+        """Copies the rows of a batch's distinct keys. `held` takes their live objects, none where there is no row."""
         cdef CRows* store = self.store.rows()
         cdef CCall call
         cdef CStatus status
+        cdef size_t i
+        cdef bint is_live = held is not None
         self.store.enter(&call, self.context, operation)
         with nogil:
             status = store.ReadRows(batch, rows)
-            call.Leave()
+            if not is_live:
+                call.Leave()
+        if is_live and status.ok():
+            for i in range(rows.size()):
+                self.take(held, rows.Get(i), operation) if rows.Has(i) else held.take_none()
+        call.Leave()
         return check(status, self.context, operation)
 
-    cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation) except -1:
-        """Writes batches one after the other, up to one that fails; in an open batch as one."""
+    cdef int write_pieces(self, vector[CWriteBatch]* pieces, str operation, Fresh fresh=None) except -1:
+        """Writes batches one after the other, up to one that fails; in an open batch as one. `fresh` has their live objects."""
         cdef CRows* rows = self.store.rows()
         cdef CCall call
         cdef CStatus status
@@ -339,7 +420,7 @@ cdef class Table:
                 if not status.ok():
                     break
             call.Leave()
-        self.store.settle()
+        self.store.settle(fresh)
         return check(status, self.context, operation)
 
     # --- Ranges of rows: tables only.
@@ -375,7 +456,7 @@ cdef class Table:
         with nogil:
             status = store.DeleteRange(self.id, groups, range, row)
             call.Leave()
-        self.store.settle()
+        self.store.settle(None)
         check(status, self.context, "delete_range")
 
 
@@ -391,6 +472,8 @@ def get_many(Store store not None, list tables not None, list keys not None):
     cdef CRows* rows = store.rows()
     cdef Table table
     cdef list results = []
+    cdef list held = []
+    cdef bint is_live = False
     batches.resize(len(tables))
     for i in range(batches.size()):
         table = <Table>tables[i]
@@ -399,13 +482,21 @@ def get_many(Store store not None, list tables not None, list keys not None):
         wanted.push_back(table.values.numbers_of(None, table.context, "get_many"))
         results.append(ArrowResult(table.values.schema.arrow))
         answers.push_back((<ArrowResult>results[i]).array.get())
+        held.append(table.values.held())
+        is_live = is_live or table.values.live is not None
     store.enter(&call, store.context, "get_many")
     i = 0
     with nogil:
         while i < batches.size() and status.ok():
             status = ReadValues(rows, batches[i], deref(codecs[i]), wanted[i], answers[i])
             i += 1
-        call.Leave()
+        if not is_live:
+            call.Leave()
     if not status.ok():
+        call.Leave()
         check(status, (<Table>tables[i - 1]).context, "get_many", "value")
-    return [(<Table>tables[i]).values.to_python(pa.array(results[i])) for i in range(len(tables))]
+    for i in range(batches.size()):
+        if held[i] is not None:
+            (<Held>held[i]).take_cells(answers[i])
+    call.Leave()
+    return [(<Table>tables[i]).answer(<ArrowResult>results[i], <Held>held[i], &batches[i]) for i in range(len(tables))]

@@ -58,7 +58,7 @@ class Msgpack:
     def __init__(self, type: Any = Any) -> None:
         self.type = type
         self._decode = msgspec.msgpack.Decoder(type).decode
-        self.is_live = False  # its bytes are the value
+        self.is_live = False  # its bytes are what is stored
         self._encode = msgspec.msgpack.Encoder().encode
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class Serializer(typing.Protocol):
 
     @property
     def is_live(self) -> bool:
-        """Whether its bytes only stand for objects that live in memory."""
+        """Whether the objects themselves live in memory, and its bytes are made for files only."""
 
     def dumps(self, value: Any) -> bytes: ...
 
