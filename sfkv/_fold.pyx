@@ -104,7 +104,7 @@ cdef class FoldTable:
         self.codec.AppendOperand(string_view(row.data(), row.size()), &operand)
         cdef string_view k = string_view(encoded.data(), encoded.size())
         cdef string_view added = string_view(operand.data(), operand.size())
-        self.table.store.enter(&call, self.table.context, "add")
+        self.table.enter(&call, "add")
         status = rows.FoldRow(&self.guard, k, added, False)
         if status.code() == Code.kIncomplete:
             with nogil:
@@ -118,7 +118,7 @@ cdef class FoldTable:
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(self.results.schema.arrow)
         self.table.read_sorted_keys(keys, &batch, "get_many")
-        self.table.store.enter(&call, self.table.context, "get_many")
+        self.table.enter(&call, "get_many")
         with nogil:
             status = ReadResults(rows, batch, self.codec, result.array.get())
             call.Leave()
@@ -136,7 +136,7 @@ cdef class FoldTable:
         else:
             self.table.read_sorted_keys(keys, &batch, "add_many")
         cdef Columns columns = read_values(self.table, self.values, values, batch.size(), "add_many")
-        self.table.store.enter(&call, self.table.context, "add_many")
+        self.table.enter(&call, "add_many")
         with nogil:
             status = rows.FoldColumns(&self.guard, batch, self.codec, columns.views, row)
             call.Leave()
@@ -184,7 +184,7 @@ cdef class LastTable:
         cdef COffsetRow row = offset_of(offset)
         self.table.read_keys(keys, &batch, "add_many")
         cdef Columns columns = read_values(self.table, self.table.values, values, batch.size(), "add_many")
-        self.table.store.enter(&call, self.table.context, "add_many")
+        self.table.enter(&call, "add_many")
         with nogil:
             status = rows.PutColumns(batch, self.table.values.codec, columns.views, NULL, row)
             call.Leave()

@@ -102,7 +102,7 @@ cdef class ListTable:
         self.encode(values, &elements, operation, fresh)
         if elements.size() == 0:
             return
-        self.table.store.enter(&call, self.table.context, operation)
+        self.table.enter(&call, operation)
         with nogil:
             status = rows.Append(
                 &self.guard, string_view(encoded.data(), encoded.size()), string_view(elements.data(), elements.size()))
@@ -134,7 +134,7 @@ cdef class ListTable:
         cdef bint is_live = held is not None
         cdef size_t i
         self.table.read_keys(keys, &batch, "get_many")
-        self.table.store.enter(&call, self.table.context, "get_many")
+        self.table.enter(&call, "get_many")
         with nogil:
             status = rows.ReadLists(batch, self.table.values.codec, result.array.get())
             if not is_live:
@@ -169,7 +169,7 @@ cdef class ListTable:
         cdef Columns columns = self.table.values.read(values, fresh)
         check_lengths(batch.size(), columns.rows.length(), "value", self.table.context, "add_many")
         self.refuse_null(columns, "add_many")
-        self.table.store.enter(&call, self.table.context, "add_many")
+        self.table.enter(&call, "add_many")
         with nogil:
             status = rows.AddToLists(&self.guard, batch, self.table.values.codec, columns.views, row)
             call.Leave()
@@ -196,7 +196,7 @@ cdef class ListTable:
         if status.path() == b".item":
             raise failure(_errors.SchemaError, "a list holds no None", self.table.context, "update_many", status.row())
         check(status, self.table.context, "update_many", "value")
-        self.table.store.enter(&call, self.table.context, "update_many")
+        self.table.enter(&call, "update_many")
         with nogil:
             status = rows.UpdateLists(batch, self.table.values.codec, columns.views[0], row)
             call.Leave()

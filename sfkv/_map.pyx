@@ -102,7 +102,7 @@ cdef class MapTable:
         cdef CStatus status
         cdef cbool found = False
         self.table.encode_key(key, &encoded, "is_empty")
-        self.table.store.enter(&call, self.table.context, "is_empty")
+        self.table.enter(&call, "is_empty")
         with nogil:
             status = rows.HasEntry(string_view(encoded.data(), encoded.size()), &found)
             call.Leave()
@@ -115,7 +115,7 @@ cdef class MapTable:
         cdef CRows* rows = self.table.store.rows()
         cdef CStatus status
         self.table.encode_key(key, &encoded, "clear")
-        self.table.store.enter(&call, self.table.context, "clear")
+        self.table.enter(&call, "clear")
         with nogil:
             status = rows.ClearMap(string_view(encoded.data(), encoded.size()))
             call.Leave()
@@ -139,7 +139,7 @@ cdef class MapTable:
         cdef Held held = self.table.values.held()
         cdef bint is_live = held is not None
         self.table.read_pairs(keys, user_keys, &batch, "get_many")
-        self.table.store.enter(&call, self.table.context, "get_many")
+        self.table.enter(&call, "get_many")
         with nogil:
             status = rows.ReadEntries(batch, self.table.values.codec, result.array.get())
             if not is_live:
@@ -162,7 +162,7 @@ cdef class MapTable:
             self.table.read_pairs(keys, user_keys, &batch, "contains_many")
             return self.table.contains_batch(&batch, "contains_many")
         self.table.read_keys(keys, &batch, "contains_many")
-        self.table.store.enter(&call, self.table.context, "contains_many")
+        self.table.enter(&call, "contains_many")
         with nogil:
             present.Begin(batch.size())
             status = rows.HaveEntries(batch, &present)
@@ -182,7 +182,7 @@ cdef class MapTable:
         cdef Fresh fresh = self.table.values.fresh()
         cdef Columns columns = self.table.values.read(values, fresh)
         check_lengths(batch.size(), columns.rows.length(), "value", self.table.context, "put_many")
-        self.table.store.enter(&call, self.table.context, "put_many")
+        self.table.enter(&call, "put_many")
         with nogil:
             status = rows.PutEntries(batch, self.table.values.codec, columns.views, columns.rows, row)
             call.Leave()
@@ -206,7 +206,7 @@ cdef class MapTable:
         cdef list found, ends, maps
         cdef dict made
         self.table.read_keys(keys, &batch, "items_many")
-        self.table.store.enter(&call, self.table.context, "items_many")
+        self.table.enter(&call, "items_many")
         with nogil:
             status = rows.ReadMaps(batch, self.table.user_keys.codec, self.table.values.codec, result.array.get())
             if not is_live:
@@ -240,7 +240,7 @@ cdef class MapTable:
         cdef CStatus status
         cdef COffsetRow row = offset_of(offset)
         self.table.read_keys(keys, &batch, "clear_many")
-        self.table.store.enter(&call, self.table.context, "clear_many")
+        self.table.enter(&call, "clear_many")
         with nogil:
             status = rows.ClearMaps(batch, row)
             call.Leave()

@@ -50,8 +50,7 @@ cdef class Scan:
         self.table = table
         self.with_values = with_values
         self.with_user_keys = table.kind == MAP and not options.distinct_keys
-        table.refuse_dropped("scan")
-        table.store.enter(&call, table.context, "scan")
+        table.enter(&call, "scan")
         if key is None and table.store.rows().InBatch():
             raise failure(_errors.UsageError, "a scan does not work inside a batch: end it first", table.context, "scan")
         cdef CRows* c_rows = table.store.rows()

@@ -2,7 +2,7 @@
 from libc.stdint cimport uint8_t
 from libcpp.vector cimport vector
 
-from sfkv._store cimport Store
+from sfkv._store cimport CCall, Store
 from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, Fresh, Held, KeyRows, ValueRows, string_view
 from sfkv._status cimport Context
 from sfkv._tables cimport COffsetRow, CTableShape
@@ -21,6 +21,7 @@ cdef class Table:
     cdef Context context
     cdef Context user_context  # the same for a user key
     cdef int refuse_dropped(self, str operation) except -1
+    cdef int enter(self, CCall* call, str operation) except -1
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation, Held held=*) except -1
     cdef int take(self, Held held, string_view row, str operation) except -1

@@ -113,6 +113,14 @@ cdef class Table:
             raise failure(_errors.ClosedError, self.dropped, self.context, operation)
         return 0
 
+    cdef int enter(self, CCall* call, str operation) except -1:
+        """Enters the store, unless the table was dropped: by the code that converted the arguments, maybe, or another thread."""
+        self.store.enter(call, self.context, operation)
+        if self.dropped is not None:
+            call.Leave()
+            self.refuse_dropped(operation)
+        return 0
+
     cdef int encode_key(self, object key, CByteBuffer* out, str operation) except -1:
         cdef int32_t hash = 0
         cdef int group
@@ -197,7 +205,7 @@ cdef class Table:
         cdef CRows* rows = self.store.rows()
         cdef cbool found = False
         cdef CStatus status
-        self.store.enter(&call, self.context, operation)
+        self.enter(&call, operation)
         status = rows.ReadRow(key, False, row, &found)
         if status.code() == Code.kIncomplete:
             with nogil:
@@ -242,7 +250,7 @@ cdef class Table:
         cdef string_view v
         if row != NULL:
             v = string_view(row.data(), row.size())
-        self.store.enter(&call, self.context, operation)
+        self.enter(&call, operation)
         status = rows.PutRow(k, v, False) if row != NULL else rows.DeleteRow(k, False)
         if status.code() == Code.kIncomplete:
             with nogil:
@@ -308,7 +316,7 @@ cdef class Table:
         cdef Held held = self.values.held()
         cdef bint is_live = held is not None
         self.read_keys(keys, &batch, "get_many")
-        self.store.enter(&call, self.context, "get_many")
+        self.enter(&call, "get_many")
         with nogil:
             status = ReadValues(rows, batch, self.values.codec, wanted, result.array.get())
             if not is_live:
@@ -340,7 +348,7 @@ cdef class Table:
         cdef CValidityBuilder present
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(pa.bool_())
-        self.store.enter(&call, self.context, operation)
+        self.enter(&call, operation)
         with nogil:
             present.Begin(batch.size())
             status = rows.HaveRows(deref(batch), &present)
@@ -360,7 +368,7 @@ cdef class Table:
         self.read_keys(keys, &batch, "put_many")
         cdef Columns columns = self.values.read(values, fresh)
         check_lengths(batch.size(), columns.rows.length(), "value", self.context, "put_many")
-        self.store.enter(&call, self.context, "put_many")
+        self.enter(&call, "put_many")
         with nogil:
             status = rows.PutColumns(batch, self.values.codec, columns.views, &columns.rows, row)
             call.Leave()
@@ -378,7 +386,7 @@ cdef class Table:
         cdef CCall call
         cdef CStatus status
         cdef COffsetRow row = offset_of(offset)
-        self.store.enter(&call, self.context, operation)
+        self.enter(&call, operation)
         with nogil:
             status = rows.DeleteRows(deref(batch), row)
             call.Leave()
@@ -392,7 +400,7 @@ cdef class Table:
         cdef CStatus status
         cdef size_t i
         cdef bint is_live = held is not None
-        self.store.enter(&call, self.context, operation)
+        self.enter(&call, operation)
         with nogil:
             status = store.ReadRows(batch, rows)
             if not is_live:
@@ -409,7 +417,7 @@ cdef class Table:
         cdef CCall call
         cdef CStatus status
         cdef size_t i
-        self.store.enter(&call, self.context, operation)
+        self.enter(&call, operation)
         with nogil:
             if rows.InBatch():
                 for i in range(1, pieces.size()):
@@ -451,8 +459,7 @@ cdef class Table:
         range.upper = rows.upper
         if rows.key_groups is not None:
             groups.first, groups.last = rows.key_groups
-        self.refuse_dropped("delete_range")
-        self.store.enter(&call, self.context, "delete_range")
+        self.enter(&call, "delete_range")
         with nogil:
             status = store.DeleteRange(self.id, groups, range, row)
             call.Leave()
@@ -485,6 +492,10 @@ def get_many(Store store not None, list tables not None, list keys not None):
         held.append(table.values.held())
         is_live = is_live or table.values.live is not None
     store.enter(&call, store.context, "get_many")
+    for i in range(batches.size()):
+        if (<Table>tables[i]).dropped is not None:
+            call.Leave()
+            (<Table>tables[i]).refuse_dropped("get_many")
     i = 0
     with nogil:
         while i < batches.size() and status.ok():

@@ -231,3 +231,140 @@ def test_a_store_that_does_not_describe_itself_is_corrupt(tmp_path, row):
         _batch.write_rows(keyed._store, {_store.STORE_ROW: row}, "test")
     with pytest.raises(sfkv.CorruptionError, match="describe itself"):
         sfkv.open(tmp_path / "s")
+
+
+class Dropping(list):
+    """A batch that drops the state "gone" when it is read, and has another take its number."""
+
+    def __init__(self, keyed, values):
+        super().__init__(values)
+        self.keyed = keyed
+
+    def __iter__(self):
+        drop(self.keyed)
+        return super().__iter__()
+
+
+class DroppingMap(dict):
+    keyed = None
+
+    def items(self):
+        drop(self.keyed)
+        return super().items()
+
+
+def drop(keyed):
+    if "gone" in keyed.states:
+        keyed.drop_state("gone")
+        keyed.map_state("next", str, bytes)
+
+
+def dropping_map(keyed):
+    mapping = DroppingMap(u=2)
+    mapping.keyed = keyed
+    return mapping
+
+
+def dropping_fold(keyed, calls):
+    def fold(one, other):
+        drop(keyed)
+        return one + other
+
+    state = keyed.reducing_state("gone", int, fold)
+    state.add("a", 1)
+    calls(state)
+
+
+def dropping_bundle(keyed, state):
+    with state.bundle(["a", "b"]) as rows:
+        rows["a"] = 77
+        drop(keyed)
+
+
+def given(state, *row):
+    """The state, with a row."""
+    (state.add if isinstance(state, sfkv.ListState) or not hasattr(state, "put") else state.put)(*row)
+    return state
+
+
+VALUES = {
+    "put_many": lambda k, s: s.put_many(["a", "b"], Dropping(k, [2, 3])),
+    "put_many, keys": lambda k, s: s.put_many(Dropping(k, ["a", "b"]), [2, 3]),
+    "clear_many": lambda k, s: s.clear_many(Dropping(k, ["a", "b"])),
+    "get_many": lambda k, s: s.get_many(Dropping(k, ["a", "b"])),
+    "contains_many": lambda k, s: s.contains_many(Dropping(k, ["a", "b"])),
+    "several get_many": lambda k, s: k.get_many([(s, Dropping(k, ["a", "b"]))]),
+    "bundle": lambda k, s: dropping_bundle(k, s),
+    "bundle, keys": lambda k, s: s.bundle(Dropping(k, ["a", "b"])).__enter__(),
+}
+LISTS = {
+    "add_all": lambda k, s: s.add_all("a", Dropping(k, [2])),
+    "add_many": lambda k, s: s.add_many(["a", "b"], Dropping(k, [2, 3])),
+    "update": lambda k, s: s.update("a", Dropping(k, [2])),
+    "update_many": lambda k, s: s.update_many(["a", "b"], Dropping(k, [[2], [3]])),
+    "get_many": lambda k, s: s.get_many(Dropping(k, ["a", "b"])),
+}
+MAPS = {
+    "put_all": lambda k, s: s.put_all("a", dropping_map(k)),
+    "put_many": lambda k, s: s.put_many(["a", "b"], ["u", "v"], Dropping(k, [2, 3])),
+    "delete_many": lambda k, s: s.delete_many(["a", "b"], Dropping(k, ["u", "v"])),
+    "clear_many": lambda k, s: s.clear_many(Dropping(k, ["a", "b"])),
+    "get_many": lambda k, s: s.get_many(["a", "b"], Dropping(k, ["u", "v"])),
+    "contains_many": lambda k, s: s.contains_many(Dropping(k, ["a", "b"])),
+    "items_many": lambda k, s: s.items_many(Dropping(k, ["a", "b"])),
+}
+FOLDS = {
+    "add_many": lambda k, s: s.add_many(["a", "b"], Dropping(k, [2, 3])),
+    "get_many": lambda k, s: s.get_many(Dropping(k, ["a", "b"])),
+}
+DROPS = {
+    **{
+        f"value {name}": lambda k, call=call: call(k, given(k.value_state("gone", int), "a", 1))
+        for name, call in VALUES.items()
+    },
+    **{
+        f"object {name}": lambda k, call=call: call(k, given(k.value_state("gone", object), "a", 1))
+        for name, call in VALUES.items()
+    },
+    **{f"list {name}": lambda k, call=call: call(k, given(k.list_state("gone", int), "a", 1)) for name, call in LISTS.items()},
+    **{
+        f"object list {name}": lambda k, call=call: call(k, given(k.list_state("gone", object), "a", 1))
+        for name, call in LISTS.items()
+    },
+    **{
+        f"map {name}": lambda k, call=call: call(k, given(k.map_state("gone", str, int), "a", "u", 1))
+        for name, call in MAPS.items()
+    },
+    **{
+        f"object map {name}": lambda k, call=call: call(k, given(k.map_state("gone", str, object), "a", "u", 1))
+        for name, call in MAPS.items()
+    },
+    **{
+        f"sum {name}": lambda k, call=call: call(k, given(k.reducing_state("gone", int, "sum"), "a", 1))
+        for name, call in FOLDS.items()
+    },
+    **{
+        f"last {name}": lambda k, call=call: call(k, given(k.reducing_state("gone", int, "last"), "a", 1))
+        for name, call in FOLDS.items()
+    },
+    **{
+        f"function {name}": lambda k, call=call: call(k, given(k.reducing_state("gone", int, max), "a", 1))
+        for name, call in FOLDS.items()
+    },
+    "function that drops, add": lambda k: dropping_fold(k, lambda s: s.add("a", 2)),
+    "function that drops, add_many": lambda k: dropping_fold(k, lambda s: s.add_many(["b", "a"], [2, 3])),
+    "table put_many": lambda k: given(k.table("gone", key=str, value=int), "a", 1).put_many(["a", "b"], Dropping(k, [2, 3])),
+    "table delete_many": lambda k: given(k.table("gone", key=str, value=int), "a", 1).delete_many(Dropping(k, ["a", "b"])),
+}
+
+
+@pytest.mark.parametrize("call", DROPS)
+def test_a_call_during_which_its_state_is_dropped_writes_nothing_into_the_next_ones_rows(keyed, call):
+    """What it had encoded was written under the number of the state, which was another's by then."""
+    with pytest.raises(sfkv.ClosedError, match=r"dropped.*'gone'"):
+        DROPS[call](keyed)
+    assert keyed.states == {"next": "map<utf8, binary>"}
+    state = keyed.map_state("next", str, bytes)
+    assert state.scan().to_arrow().num_rows == 0
+    keyed.drop_state("next")
+    assert keyed.value_state("another", str).scan().to_arrow().num_rows == 0
