@@ -91,14 +91,14 @@ cdef class Stored:
 cdef class Objects:
     """Live objects by number, with how often each is held: by rows (memory_objects.h), and by calls that are about to write them.
 
-    Everything needs the GIL, and runs nobody's code but where that is said.
+    Everything needs the GIL, and runs nobody's code.
     """
     cdef list objects
     cdef list serializers         # of each object: that of the state through which it came
     cdef vector[int64_t] counts
     cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
     cdef vector[uint64_t] free
-    cdef vector[uint64_t] ended   # that calls held which have ended, as often as they were given out
+    cdef vector[uint64_t] ended   # that calls held which have ended, and not been counted yet
     cdef vector[uint64_t] released  # that a view may still see
 
     def __cinit__(self):
