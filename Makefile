@@ -57,7 +57,7 @@ lint: build  ## style and types
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m mypy.stubtest --ignore-missing-stub --mypy-config-file pyproject.toml sfkv._cells sfkv._store sfkv._core sfkv._memory sfkv._table sfkv._rows sfkv._bundle sfkv._scan sfkv._list sfkv._map sfkv._fold sfkv._batch
+	$(PYTHON) -m mypy.stubtest --ignore-missing-stub --mypy-config-file pyproject.toml sfkv._cells sfkv._live sfkv._store sfkv._core sfkv._memory sfkv._table sfkv._rows sfkv._bundle sfkv._scan sfkv._list sfkv._map sfkv._fold sfkv._batch
 
 docs: build  ## the documentation site, into build/docs
 	$(PYTHON) -m pip install -q --disable-pip-version-check "sfkv[docs]"  # sfkv itself is there: only what the group lacks

@@ -32,7 +32,7 @@ COMPILE_FLAGS = [
     "-fno-gnu-unique",
 ]
 MODULES = (
-    "_status", "_cells", "_rows", "_store", "_core", "_memory", "_table", "_bundle", "_scan", "_list", "_map", "_fold",
+    "_status", "_cells", "_live", "_rows", "_store", "_core", "_memory", "_table", "_bundle", "_scan", "_list", "_map", "_fold",
     "_batch",
 )  # fmt: skip
 WITH_ENGINE = ("sfkv._core", "benchmarks._floor", "tests.fault._failing")

@@ -10,7 +10,8 @@ from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
 from sfkv._table cimport Table
-from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, Fresh, Held, kKeyHeaderBytes, string_view, view
+from sfkv._live cimport Fresh, Held
+from sfkv._rows cimport CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, kKeyHeaderBytes, string_view, view
 from sfkv._status cimport Context, failure
 
 from sfkv import _errors

@@ -14,8 +14,9 @@ from sfkv._types import ValueSchema
 from sfkv._cells cimport Cell, string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._store cimport CCall
+from sfkv._live cimport Fresh, Held
 from sfkv._rows cimport (
-    ArrowResult, CByteBuffer, CheckNulls, CKeyBatch, Columns, FirstNull, Fresh, Held, ValueRows, check_lengths, kMaxValueBytes,
+    ArrowResult, CByteBuffer, CheckNulls, CKeyBatch, Columns, FirstNull, ValueRows, check_lengths, kMaxValueBytes,
 )
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport AppendVarint, CAppendGuard, COffsetRow, CRows, ElementBytes, TakeElement, UniformWidth
@@ -48,7 +49,7 @@ cdef class ListTable:
         if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get", held):
             return []
         if held is not None:
-            return held.values if held.is_ready else [self.table.held_object(held, i, key, "get") for i in range(len(held.values))]
+            return held.values if held.is_ready else self.objects_of(held, key)
         if self.width != 0:
             values = self.decode_cells(&row)
             if values is not None:
@@ -60,6 +61,13 @@ cdef class ListTable:
         if rest.size() != 0:
             raise failure(_errors.CorruptionError, "Corruption: a stored list does not have the form of one", self.table.context, "get")
         return values
+
+    cdef list objects_of(self, Held held, object key):
+        """The live objects of one list."""
+        try:
+            return [held.object_at(i) for i in range(len(held.values))]
+        except _errors.SchemaError as error:
+            raise self.table.not_given(error, key, "get", None) from error
 
     cdef list decode_cells(self, CByteBuffer* row):
         """The elements of a list of cells, each behind its width; None if it is not that."""

@@ -13,9 +13,8 @@ from sfkv import _errors
 from sfkv._cells cimport string_view
 from sfkv._table cimport Table, offset_of
 from sfkv._store cimport CCall
-from sfkv._rows cimport (
-    ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, Fresh, Held, check_lengths, view,
-)
+from sfkv._live cimport Fresh, Held
+from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CWriteBatch, Columns, FinishPresence, check_lengths, view
 from sfkv._scan cimport Scan
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport COffsetRow, CRows, ParseMapValue, kMapValueNone, kMapValuePresent

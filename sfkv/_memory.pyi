@@ -8,14 +8,6 @@ from sfkv._store import Store
 def live_objects() -> dict[str, int]: ...
 
 @final
-class Stored:
-    def __new__(cls, row: bytes) -> Self: ...
-
-@final
-class Objects:
-    def __new__(cls) -> Self: ...
-
-@final
 class LiveObjects:
     def __new__(cls, store: MemoryStore, serializer: Any) -> Self: ...
     @property

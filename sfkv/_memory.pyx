@@ -11,7 +11,6 @@ cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cython.operator cimport dereference as deref
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
 from libcpp cimport bool as cbool
 from libcpp.optional cimport optional
 from libcpp.memory cimport make_shared, make_unique, shared_ptr, unique_ptr
@@ -21,7 +20,8 @@ from copy import deepcopy
 
 from sfkv import _errors
 from sfkv._cells cimport ArrowArray
-from sfkv._rows cimport CByteBuffer, Fresh, Held, KeyGroupRange, KeyRows, Live, kReservedGroup, string_view, view
+from sfkv._live cimport Fresh, Held, Live, Objects, Stored, number_in, row_of
+from sfkv._rows cimport CByteBuffer, KeyGroupRange, KeyRows, kReservedGroup, string_view, view
 from sfkv._status cimport CStatus, Context, check, failure
 from sfkv._store cimport CCall, CLifetime, ShareForkCount, Store, fork_count
 from sfkv._tables cimport AppendVarint, CRows, ParseMapValue, TakeElement, kMapValuePresent
@@ -74,84 +74,6 @@ def live_objects():
         "memory stores": LiveMemoryStores(), "memory scans": LiveMemoryScans(), "memory snapshots": LiveMemorySnapshots(),
         "views": LiveViews(),
     }
-
-
-@cython.final
-cdef class Stored:
-    """An object as its serializer's bytes, until it is asked for."""
-    cdef bytes row
-    cdef object value          # what was made of them: to be found by who holds this, when the number has that instead
-    cdef object serializer     # by which
-
-    def __cinit__(self, bytes row not None):
-        self.row = row
-
-
-@cython.final
-cdef class Objects:
-    """Live objects by number, with how often each is held: by rows (memory_objects.h), and by calls that are about to write them.
-
-    Everything needs the GIL, and runs nobody's code.
-    """
-    cdef list objects
-    cdef list serializers         # of each object: that of the state through which it came
-    cdef vector[int64_t] counts
-    cdef vector[uint64_t] born    # the epoch in which each was given its number (row_heap.h)
-    cdef vector[uint64_t] free
-    cdef vector[uint64_t] ended   # that calls held which have ended, and not been counted yet
-    cdef vector[uint64_t] released  # that a view may still see
-
-    def __cinit__(self):
-        self.objects = []
-        self.serializers = []
-
-    cdef uint64_t add(self, object value, object serializer, uint64_t epoch) except? 0:
-        """Gives an object a number, which is held until it is put into `ended`."""
-        cdef uint64_t number
-        if self.free.empty():
-            number = len(self.objects)
-            self.objects.append(value)
-            self.serializers.append(serializer)
-            self.counts.push_back(1)
-            self.born.push_back(epoch)
-        else:
-            number = self.free.back()
-            self.free.pop_back()
-            self.objects[number] = value
-            self.serializers[number] = serializer
-            self.counts[number] = 1
-            self.born[number] = epoch
-        return number
-
-    cdef int check(self, uint64_t number) except -1:
-        if number >= <uint64_t>len(self.objects):
-            raise _errors.CorruptionError("Corruption: a row holds an object that there is not: restore the store from a snapshot")
-        return 0
-
-    cdef int settle(self, vector[uint64_t]& adopted, vector[uint64_t]& released, cbool is_seen, list dead) except -1:
-        """Counts who holds what, and puts what nobody does into `dead`. With `is_seen`, views may still need what was released."""
-        cdef uint64_t number
-        for number in adopted:
-            self.counts[number] += 1
-        self.released.insert(self.released.end(), released.begin(), released.end())
-        self.let_go(&self.ended, dead)
-        if not is_seen:
-            self.let_go(&self.released, dead)
-        return 0
-
-    cdef int let_go(self, vector[uint64_t]* numbers, list dead) except -1:
-        """One less holds each of these."""
-        cdef uint64_t number
-        cdef vector[uint64_t] gone
-        gone.swap(deref(numbers))
-        for number in gone:
-            self.counts[number] -= 1
-            if self.counts[number] == 0:
-                dead.append(self.objects[number])
-                dead.append(self.serializers[number])
-                self.objects[number] = self.serializers[number] = None
-                self.free.push_back(number)
-        return 0
 
 
 @cython.final
@@ -242,11 +164,6 @@ cdef class HeldObjects(Held):
         return row_of(value, self.live.serializer if i >= self.places.size() or self.places[i].is_ready else self.serializers[i])
 
 
-cdef bytes row_of(object value, object serializer):
-    """An object as bytes: those that it was stored as, or its serializer's."""
-    return (<Stored>value).row if type(value) is Stored else serializer.dumps(value)
-
-
 @cython.final
 cdef class LiveObjects(Live):
     """The live objects of a table, and what makes bytes of them."""
@@ -335,14 +252,6 @@ cdef class LiveObjects(Live):
         except (_errors.SchemaError, RecursionError) as error:
             raise _errors.SchemaError(
                 f"an open scan or snapshot sees the object, and it cannot be copied: {error} (deepcopy: {cause}); end that first") from cause
-
-
-cdef uint64_t number_in(string_view number) except? 0:
-    cdef uint64_t c_number = 0
-    if number.size() != sizeof(c_number):
-        raise _errors.CorruptionError("Corruption: a row does not hold an object: restore the store from a snapshot")
-    memcpy(&c_number, number.data(), sizeof(c_number))
-    return c_number
 
 
 cdef bytes translated(bytes block, dict tables, object translate):

@@ -6,6 +6,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from sfkv._cells cimport ArrowArray, ArrowSchema, CColumn, CType, Cell, CellType, string_view
+from sfkv._live cimport Fresh, Held, Live
 from sfkv._status cimport CStatus, Context
 
 
@@ -209,32 +210,6 @@ cdef class KeyRows:
     cdef object decode(self, string_view row)
     cdef object decode_array(self, string_view row)
     cdef Columns read(self, object batch)
-
-
-cdef class Fresh:
-    """The objects that one call is about to write: each has a number, which is its until the call has ended."""
-    cdef object number_of(self, object value)
-
-
-cdef class Held:
-    """The objects of rows that one call has read, which are these whatever becomes of the rows.
-
-    They are taken inside the call, which runs nobody's code, and decoded behind it.
-    """
-    cdef list values           # as they were taken; None for none
-    cdef bint is_ready         # whether all of them can be given out as they are
-    cdef int take(self, string_view number) except -1
-    cdef int take_none(self) except -1
-    cdef int take_cells(self, const ArrowArray* numbers) except -1
-    cdef object object_at(self, size_t i)
-    cdef object bytes_at(self, size_t i)
-
-
-cdef class Live:
-    """The live objects of a table, whose rows hold their numbers; see `_memory`."""
-    cdef Fresh fresh(self)
-    cdef Held held(self)
-    cdef object object_of(self, string_view number)
 
 
 cdef class ValueRows:

@@ -257,44 +257,6 @@ cdef class KeyRows:
         return values if self.is_record else values[0]
 
 
-cdef class Fresh:
-    cdef object number_of(self, object value):
-        """The number of an object, as bytes."""
-        raise NotImplementedError
-
-
-cdef class Held:
-    cdef int take(self, string_view number) except -1:
-        raise NotImplementedError
-
-    cdef int take_none(self) except -1:
-        raise NotImplementedError
-
-    cdef int take_cells(self, const ArrowArray* numbers) except -1:
-        """Takes those of a binary array; none where it is null."""
-        raise NotImplementedError
-
-    cdef object object_at(self, size_t i):
-        """What is given out for what was taken at a place; None if it was none."""
-        raise NotImplementedError
-
-    cdef object bytes_at(self, size_t i):
-        """The same as its serializer's bytes."""
-        raise NotImplementedError
-
-
-cdef class Live:
-    cdef Fresh fresh(self):
-        raise NotImplementedError
-
-    cdef Held held(self):
-        raise NotImplementedError
-
-    cdef object object_of(self, string_view number):
-        """The object of one row. REQUIRES: the GIL has been held since the row was read, and nobody's code has run."""
-        raise NotImplementedError
-
-
 @cython.final
 cdef class ValueRows:
     def __cinit__(self, schema, state=None):

@@ -2,7 +2,8 @@
 from libcpp.memory cimport shared_ptr
 
 from sfkv._table cimport Table
-from sfkv._rows cimport CRowSet, Held
+from sfkv._live cimport Held
+from sfkv._rows cimport CRowSet
 from sfkv._tables cimport CCursor
 
 

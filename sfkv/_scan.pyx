@@ -13,7 +13,8 @@ from sfkv import _errors
 from sfkv._table cimport Table
 from sfkv._cells cimport ArrowArray
 from sfkv._store cimport CCall
-from sfkv._rows cimport ArrowResult, CKeyCodec, CRowSet, CValueCodec, Held
+from sfkv._live cimport Held
+from sfkv._rows cimport ArrowResult, CKeyCodec, CRowSet, CValueCodec
 from sfkv._status cimport CStatus, check, failure
 from sfkv._tables cimport CCursor, CRows, CScanOptions, TableKind
 

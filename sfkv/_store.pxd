@@ -3,7 +3,8 @@ from libcpp cimport bool as cbool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from sfkv._rows cimport Fresh, KeyGroupRange, string_view
+from sfkv._live cimport Fresh
+from sfkv._rows cimport KeyGroupRange, string_view
 from sfkv._status cimport CStatus, Context
 from sfkv._tables cimport CRows
 

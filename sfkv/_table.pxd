@@ -3,7 +3,8 @@ from libc.stdint cimport uint8_t
 from libcpp.vector cimport vector
 
 from sfkv._store cimport CCall, Store
-from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, Fresh, Held, KeyRows, ValueRows, string_view
+from sfkv._live cimport Fresh, Held
+from sfkv._rows cimport ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CWriteBatch, KeyRows, ValueRows, string_view
 from sfkv._status cimport Context
 from sfkv._tables cimport COffsetRow, CTableShape
 
@@ -26,7 +27,6 @@ cdef class Table:
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation, Held held=*) except -1
     cdef int take(self, Held held, string_view row, str operation) except -1
     cdef object object_of(self, string_view number, object key, str operation)
-    cdef object held_object(self, Held held, size_t i, object key, str operation)
     cdef object batch_object(self, Held held, size_t i, CKeyBatch* batch, size_t position, str operation)
     cdef object not_given(self, object error, object key, str operation, object position)
     cdef object answer(self, ArrowResult result, Held held, CKeyBatch* batch)

@@ -18,9 +18,10 @@ import pyarrow as pa
 from sfkv import _errors
 from sfkv._store cimport CCall
 from sfkv._cells cimport ArrowArray
+from sfkv._live cimport Fresh, Held
 from sfkv._rows cimport (
     ArrowResult, CByteBuffer, CKeyBatch, CRowSet, CValidityBuilder, CValueCodec, CWriteBatch, Columns, EncodeKeyHeader,
-    FinishPresence, FirstNull, Fresh, Held, KeyGroupOf, KeyGroupRange, KeyRows, ValueRows, check_lengths, kKeyHeaderBytes, kMaxKeyRowBytes,
+    FinishPresence, FirstNull, KeyGroupOf, KeyGroupRange, KeyRows, ValueRows, check_lengths, kKeyHeaderBytes, kMaxKeyRowBytes,
     string_view, view,
 )
 from sfkv._status cimport CStatus, Code, Context, check, failure
@@ -159,15 +160,8 @@ cdef class Table:
         except _errors.SchemaError as error:
             raise self.not_given(error, key, operation, None) from error
 
-    cdef object held_object(self, Held held, size_t i, object key, str operation):
-        """A live object that was read for a key."""
-        try:
-            return held.object_at(i)
-        except _errors.SchemaError as error:
-            raise self.not_given(error, key, operation, None) from error
-
     cdef object batch_object(self, Held held, size_t i, CKeyBatch* batch, size_t position, str operation):
-        """One that was read for a batch."""
+        """A live object that was read for a batch."""
         try:
             return held.object_at(i)
         except _errors.SchemaError as error:
@@ -197,10 +191,7 @@ cdef class Table:
         return held.take_none() if is_none else held.take(row)
 
     cdef bint read_row(self, string_view key, CByteBuffer* row, str operation, Held held=None) except -1:
-        """Copies the row of a key, first from what is in memory, then without the GIL from the files. False if there is none.
-
-        `held` takes its live objects.
-        """
+        """Copies the row of a key, first from what is in memory, then without the GIL from the files. False if there is none."""
         cdef CCall call
         cdef CRows* rows = self.store.rows()
         cdef cbool found = False
@@ -224,12 +215,11 @@ cdef class Table:
     def put(self, key, value):
         cdef CByteBuffer encoded
         cdef CByteBuffer row
-        cdef Fresh fresh
+        cdef Fresh fresh = self.values.fresh()
         self.encode_key(key, &encoded, "put")
         if value is None:
             self.write_row(&encoded, NULL, "put")
             return
-        fresh = self.values.fresh()
         self.values.encode(value, &row, self.context, "put", fresh)
         self.write_row(&encoded, &row, "put", fresh)
 
@@ -239,10 +229,7 @@ cdef class Table:
         self.write_row(&encoded, NULL, operation)
 
     cdef int write_row(self, CByteBuffer* key, CByteBuffer* row, str operation, Fresh fresh=None) except -1:
-        """Puts a row, or deletes it if `row` is NULL: at once if nothing has to be waited for, else without the GIL.
-
-        `fresh` has what live objects are in the row.
-        """
+        """Puts a row, or deletes it if `row` is NULL: at once if nothing has to be waited for, else without the GIL."""
         cdef CCall call
         cdef CRows* rows = self.store.rows()
         cdef CStatus status
