@@ -2,7 +2,7 @@
 # distutils: language = c++
 """Live objects by number, and what calls hold of them: those that they are about to write, and those that they have read.
 
-`_memory` has the objects and counts the rows that hold them; tables know only what is here.
+`_memory` has the classes that know the store; tables know only what is here.
 """
 
 cimport cython
