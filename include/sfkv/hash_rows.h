@@ -131,7 +131,7 @@ class HashRows {
     return c.form.ValueAt(slot);
   }
 
-  // Removes a row. False if there is none.
+  // Removes a row. False if there is none; it is there if that fails.
   bool Erase(Context& c, std::string_view key) {
     if (pages_.empty()) return false;
     const uint64_t hash = c.hash(key);
@@ -150,18 +150,19 @@ class HashRows {
     *page->control(index, c.form.bytes()) = ends_probes ? kEmpty : kDeleted;
     page->deleted += !ends_probes;
     --page->count;
-    if (page->slots > kLeastSlots && page->count * 8 < page->slots) Rehash(c, page, hash, SlotsFor(page->count));
+    if (page->slots > kLeastSlots && page->count * 8 < page->slots) Shrink(c, page, hash, SlotsFor(page->count));
     return true;
   }
 
-  // Gives back the room that was made for rows which were taken back: of the page of a key, and of its row.
+  // Gives back the room that was made for rows which were taken back: of the page of a key, and of its row. Never fails: where there is
+  // no memory for what is smaller, the room stays.
   void Trim(Context& c, std::string_view key) {
     if (pages_.empty()) return;
     const uint64_t hash = c.hash(key);
     HashPage* page = PageOf(hash);
     size_t slots = kLeastSlots;
     while (slots * 7 < size_t{page->count} * 8) slots *= 2;
-    if (slots < page->slots) Rehash(c, page, hash, slots);
+    if (slots < page->slots) Shrink(c, page, hash, slots);
     page = PageOf(hash);
     const size_t found = FindIn(c, pages_[IndexOf(hash)], key, hash);
     if (found != kNone && !c.heap->IsSeen(page->born)) c.form.Trim(c.heap, page->slot(found, c.form.bytes()));
@@ -299,6 +300,14 @@ class HashRows {
     ForEachSlot(page, c.form.bytes(), [&](const char* slot) { Move(c, slot, made, c.hash(c.form.Key(slot))); });
     Replace(page, made, hash);
     FreePage(c, page);
+  }
+
+  // Rehashes into fewer slots, if there is memory for these.
+  void Shrink(Context& c, HashPage* page, uint64_t hash, size_t slots) {
+    try {
+      Rehash(c, page, hash, slots);
+    } catch (const std::bad_alloc&) {
+    }
   }
 
   // Makes room for a row, of "heap_row_bytes" beside its slot, in the page of a hash, and returns the page that the hash belongs to now.

@@ -33,11 +33,13 @@ class MemoryTable {
   // Brings what a write of them will touch into the cache. REQUIRES: count <= kMostAtOnce.
   virtual void PrefetchMany(const std::string_view* keys, size_t count) const = 0;
 
+  // What fails for want of memory has changed no row.
+
   // Makes a row, or gives it another value, and returns where that is to be written, before the next call. The first "kept" bytes
   // of the old one stay. Null if such a row does not fit the table's shape.
   virtual char* Place(std::string_view key, size_t value_bytes, size_t kept) = 0;
   virtual void Erase(std::string_view key) = 0;
-  // Gives back what a row that was taken back, or made shorter again, has left.
+  // Gives back what a row that was taken back, or made shorter again, has left. Never fails.
   virtual void Trim(std::string_view key) = 0;
   // Removes the rows of a range of one key group. REQUIRES: is_ordered.
   virtual void EraseRange(int key_group, const RowRange& rows) = 0;
@@ -120,9 +122,9 @@ class MemoryTableOf : public MemoryTable {
     SFKV_REQUIRES(GroupRows::kOrdered);
     if constexpr (GroupRows::kOrdered) {
       GroupRows& rows = At(key_group);
-      rows_ -= rows.rows();
+      const size_t before = rows.rows();
       rows.EraseRange(context_, range.lower, range.upper);
-      rows_ += rows.rows();
+      rows_ -= before - rows.rows();
     }
   }
   void Clear() override {

@@ -164,41 +164,32 @@ class OrderedRows {
     return c.form.ValueAt(to);
   }
 
-  // Removes a row. False if there is none.
+  // Removes a row. False if there is none; it is there if that fails.
   bool Erase(Context& c, std::string_view key) {
     if (leaves_.empty()) return false;
     const size_t at = LeafOf(c, key);
     const size_t slot = SlotOf(c, at, key);
     if (slot == leaves_[at]->count || !c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key)) return false;
-    EraseSlots(c, at, slot, slot + 1);
-    Tidy(c, at, at + 1);
+    EraseBetween(c, {at, slot}, {at, slot + 1});
     return true;
   }
 
-  // Gives back the room that was made for rows which were taken back: of the leaf of a key, and of its row.
+  // Gives back the room that was made for rows which were taken back: of the leaf of a key, and of its row. Never fails: where there is
+  // no memory for what is smaller, the room stays.
   void Trim(Context& c, std::string_view key) {
     if (leaves_.empty()) return;
     const size_t at = LeafOf(c, key);
     const size_t room = std::max<size_t>(kLeastSlots, (leaves_[at]->count + size_t{7}) & ~size_t{7});
-    if (room < leaves_[at]->room) Remake(c, at, room);
+    if (room < leaves_[at]->room) Shrink(c, at, room);
     const size_t slot = SlotOf(c, at, key);
     const bool found = slot < leaves_[at]->count && c.form.HasKey(leaves_[at]->slot(slot, c.form.bytes()), key);
     if (found && !c.heap->IsSeen(leaves_[at]->born)) c.form.Trim(c.heap, leaves_[at]->slot(slot, c.form.bytes()));
   }
 
-  // Removes the rows from "lower", up to but without "upper"; an empty "upper" is no bound.
+  // Removes the rows from "lower", up to but without "upper"; an empty "upper" is no bound. All rows are there if it fails.
   void EraseRange(Context& c, std::string_view lower, std::string_view upper) {
     if (!upper.empty() && upper <= lower) return;
-    const Position first = LowerBound(c, lower);
-    const Position bound = upper.empty() ? Position{leaves_.size(), 0} : LowerBound(c, upper);
-    size_t end = first.leaf;
-    for (; end < leaves_.size() && (end < bound.leaf || (end == bound.leaf && bound.slot != 0)); ++end) {
-      const size_t from = end == first.leaf ? first.slot : 0;
-      const size_t to = end == bound.leaf ? bound.slot : leaves_[end]->count;
-      if (from == to) continue;
-      EraseSlots(c, end, from, to);
-    }
-    Tidy(c, first.leaf, end);
+    EraseBetween(c, LowerBound(c, lower), upper.empty() ? Position{leaves_.size(), 0} : LowerBound(c, upper));
   }
 
  private:
@@ -353,35 +344,63 @@ class OrderedRows {
     AddLeaf(c, at + 1, rest);
   }
 
-  // Takes rows out of a leaf, which may be empty afterwards: Tidy() must follow.
-  void EraseSlots(Context& c, size_t at, size_t from, size_t to) {
-    Leaf* leaf = Own(c, at);
+  // Removes the rows from "first", up to but without "bound". All rows are there if it fails.
+  void EraseBetween(Context& c, Position first, Position bound) {
+    if (first.leaf == bound.leaf) {
+      if (first.slot != bound.slot) EraseInLeaf(c, first.leaf, first.slot, bound.slot);
+      return;
+    }
+    if (first.leaf > bound.leaf) return;
+    // Only leaves that keep some of their rows are made anew where a view sees them, and only that may fail.
+    if (first.slot != 0) Own(c, first.leaf);
+    if (bound.slot != 0) Own(c, bound.leaf);
+    if (bound.slot != 0) TakeOut(c, bound.leaf, 0, bound.slot);
+    const size_t whole = first.leaf + (first.slot != 0 ? 1 : 0);
+    if (first.slot != 0) TakeOut(c, first.leaf, first.slot, leaves_[first.leaf]->count);
+    DropLeaves(c, whole, bound.leaf);
+    if (bound.slot != 0) ShrinkEmptied(c, whole);
+    if (first.slot != 0) ShrinkEmptied(c, first.leaf);
+  }
+  // The same of rows of one leaf.
+  void EraseInLeaf(Context& c, size_t at, size_t from, size_t to) {
+    if (to - from == leaves_[at]->count) return DropLeaves(c, at, at + 1);
+    Own(c, at);
+    TakeOut(c, at, from, to);
+    ShrinkEmptied(c, at);
+  }
+  // Takes rows out of a leaf, of which some stay. REQUIRES: no view sees the leaf.
+  void TakeOut(Context& c, size_t at, size_t from, size_t to) {
+    Leaf* leaf = leaves_[at];
     const size_t slot_bytes = c.form.bytes();
     for (size_t i = from; i < to; ++i) c.form.Empty(c.heap, leaf->slot(i, slot_bytes));
     std::memmove(leaf->slot(from, slot_bytes), leaf->slot(to, slot_bytes), (leaf->count - to) * slot_bytes);
     leaf->count -= static_cast<uint32_t>(to - from);
     rows_ -= to - from;
-    if (from == 0 && leaf->count != 0) firsts_[at] = c.form.First(leaf->slot(0, slot_bytes));
+    if (from == 0) firsts_[at] = c.form.First(leaf->slot(0, slot_bytes));
   }
-
-  // Removes empty leaves between two, and makes smaller what became nearly empty.
-  void Tidy(Context& c, size_t begin, size_t end) {
-    if (rows_ == 0) return Clear(c);
+  // Removes whole leaves, as they are.
+  void DropLeaves(Context& c, size_t begin, size_t end) {
+    if (begin == 0 && end == leaves_.size()) return Clear(c);
     for (size_t at = begin; at < end; ++at) {
       Leaf* leaf = leaves_[at];
-      if (leaf->count != 0 && leaf->room > kLeastSlots && leaf->count * 4 < leaf->room) Remake(c, at, leaf->room / 2);
+      for (size_t i = 0; i < leaf->count; ++i) c.form.Empty(c.heap, leaf->slot(i, c.form.bytes()));
+      rows_ -= leaf->count;
+      FreeLeaf(c, leaf);
     }
-    size_t kept = begin;
-    for (size_t at = begin; at < end; ++at) {
-      if (leaves_[at]->count == 0) {
-        FreeLeaf(c, leaves_[at]);
-        continue;
-      }
-      leaves_[kept] = leaves_[at];
-      firsts_[kept++] = firsts_[at];
+    leaves_.erase(leaves_.begin() + static_cast<std::ptrdiff_t>(begin), leaves_.begin() + static_cast<std::ptrdiff_t>(end));
+    firsts_.erase(firsts_.begin() + static_cast<std::ptrdiff_t>(begin), firsts_.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+  // Makes a leaf smaller that became nearly empty.
+  void ShrinkEmptied(Context& c, size_t at) {
+    const Leaf* leaf = leaves_[at];
+    if (leaf->room > kLeastSlots && leaf->count * 4 < leaf->room) Shrink(c, at, leaf->room / 2);
+  }
+  // Remakes a leaf with less room, if there is memory for that.
+  void Shrink(Context& c, size_t at, size_t room) {
+    try {
+      Remake(c, at, room);
+    } catch (const std::bad_alloc&) {
     }
-    leaves_.erase(leaves_.begin() + static_cast<std::ptrdiff_t>(kept), leaves_.begin() + static_cast<std::ptrdiff_t>(end));
-    firsts_.erase(firsts_.begin() + static_cast<std::ptrdiff_t>(kept), firsts_.begin() + static_cast<std::ptrdiff_t>(end));
   }
 
   size_t DirectoryBytes() const { return leaves_.capacity() * sizeof(Leaf*) + firsts_.capacity() * sizeof(uint64_t); }

@@ -118,8 +118,9 @@ struct LimitPassed {};
 
 class RowHeap {
  public:
-  // "limit_bytes": what rows should take at the most; 0 for no limit. Whoever writes keeps to it (memory_tables.h).
-  explicit RowHeap(size_t limit_bytes = 0) : limit_(limit_bytes == 0 ? std::numeric_limits<size_t>::max() / 2 : limit_bytes) {}
+  // "grow_to_bytes": up to which use rows are given more room than they need, so that they can grow; 0 for any. How much a write may
+  // take is said by HoldTo().
+  explicit RowHeap(size_t grow_to_bytes = 0) : grow_to_(grow_to_bytes == 0 ? std::numeric_limits<size_t>::max() / 2 : grow_to_bytes) {}
   RowHeap(const RowHeap&) = delete;
   RowHeap& operator=(const RowHeap&) = delete;
 
@@ -159,7 +160,8 @@ class RowHeap {
 
   // Bytes of what is stored now; and of what only views still see.
   size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
-  size_t left_bytes() const { return used_bytes() < limit_ ? limit_ - used_bytes() : 0; }
+  // How many may be given to rows as room to grow.
+  size_t BytesToGrow() const { return used_bytes() < grow_to_ ? grow_to_ - used_bytes() : 0; }
   size_t kept_bytes() const { return epochs_->bytes(); }
 
  private:
@@ -167,7 +169,7 @@ class RowHeap {
   std::atomic<uint64_t> epoch_{1};  // this and the next are written by one thread
   std::atomic<size_t> used_{0};
   size_t held_to_ = kNoLimit;
-  const size_t limit_;
+  const size_t grow_to_;
 };
 
 }  // namespace sfkv

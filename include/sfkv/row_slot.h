@@ -62,7 +62,6 @@ class SlotForm {
 
   bool has_heap_rows() const { return has_heap_rows_; }
   size_t bytes() const { return bytes_; }
-  size_t key_bytes() const { return key_bytes_; }
   // Whether such a row can lie in a slot.
   bool Fits(size_t key_bytes, size_t value_bytes) const {
     if (has_heap_rows_) return has_length_ || value_bytes == value_room_;
@@ -125,7 +124,7 @@ class SlotForm {
       if (has_length_) LengthsOf(row)->value_bytes = static_cast<uint32_t>(value_bytes);
       return ValueAt(row);
     }
-    const size_t left = heap->left_bytes() + old_room;  // for the room of the new one, when the old one has gone
+    const size_t left = heap->BytesToGrow() + old_room;  // for the room of the new one, when the old one has gone
     const size_t more = kept == 0 || value_bytes <= old_room || left <= value_bytes ? 0 : std::min(value_bytes / 2, left - value_bytes);
     HeapRow* grown = MakeHeapRow(heap, KeyOf(row), value_bytes, value_bytes + more);
     if (kept != 0) std::memcpy(ValueAt(grown), ValueAt(row), kept);
@@ -134,12 +133,17 @@ class SlotForm {
     return ValueAt(grown);
   }
 
-  // Takes the room from a row with which it could grow.
+  // Takes the room from a row with which it could grow, if there is memory for a smaller one.
   void Trim(RowHeap* heap, char* slot) const {
     if (!has_heap_rows_ || RoomOf(HeapRowOf(slot)) == Value(slot).size()) return;
     HeapRow* row = HeapRowOf(slot);
     const std::string_view value = ValueOf(row);
-    HeapRow* made = MakeHeapRow(heap, KeyOf(row), value.size(), value.size());
+    HeapRow* made = nullptr;
+    try {
+      made = MakeHeapRow(heap, KeyOf(row), value.size(), value.size());
+    } catch (const std::bad_alloc&) {
+      return;
+    }
     std::memcpy(ValueAt(made), value.data(), value.size());
     FreeHeapRow(heap, row);
     StoreAs(slot + pointer_at_, made);

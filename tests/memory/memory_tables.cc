@@ -6,32 +6,16 @@
 //   is taken back. Of the allocations of many writes each fails once: no row is lost, nor is memory.
 //
 // Ends with what does not hold, or says nothing.
+#include <algorithm>
 #include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "check.h"
+#include "failing_malloc.h"
 #include "sfkv/memory_tables.h"
-
-namespace {
-int64_t allowed_allocations = -1;  // before one fails; -1 for all
-bool new_may_fail = true;          // and not only malloc
-
-bool MayAllocate() { return allowed_allocations < 0 || allowed_allocations-- > 0; }
-}  // namespace
-
-// The linker is told that malloc is this (test_native_tables.py).
-extern "C" void* __real_malloc(size_t bytes);
-extern "C" void* __wrap_malloc(size_t bytes) { return MayAllocate() ? __real_malloc(bytes) : nullptr; }
-// Not inlined, because GCC takes free() for the wrong end of what is new.
-__attribute__((noinline)) void* operator new(size_t bytes) {
-  void* memory = !new_may_fail || MayAllocate() ? __real_malloc(bytes) : nullptr;
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
-__attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace sfkv {
 namespace {
@@ -126,43 +110,157 @@ void CheckExceptions() {
   CHECK(change(false).ok() && limited.Find(Key("stays")) == "v");
 }
 
-// Puts rows with one allocation after the other failing; under views not those that note what is kept, which would be lost.
-void CheckWantOfMemory(uint64_t seed, size_t steps, const TableShape& shape, bool with_views) {
-  new_may_fail = !with_views;
-  std::mt19937_64 random(seed);
-  RowHeap heap;
-  std::unique_ptr<MemoryTable> table = MakeTable(shape, &heap);
-  std::map<std::string, std::string> model;
-  std::shared_ptr<RowView> view;
-  const bool in_order = random() % 2 == 0;
-  for (size_t step = 0; step < steps; ++step) {
-    char digits[24];
-    std::snprintf(digits, sizeof(digits), "%08zu", in_order ? step : random() % (2 * steps));
-    const std::string key = Key(digits);
-    const std::string value(shape.value_is_fixed ? shape.value_bytes : random() % 200, static_cast<char>(random()));
-    if (with_views && random() % 50 == 0) view = heap.NewView();
-    if (random() % 50 == 0) view = nullptr;
-    for (int64_t allowed = 0;; ++allowed) {
-      allowed_allocations = allowed;
-      try {
-        char* at = table->Place(key, value.size(), 0);
-        allowed_allocations = -1;
-        std::memcpy(at, value.data(), value.size());
-        break;
-      } catch (const std::bad_alloc&) {
-        allowed_allocations = -1;
-        const auto old = model.find(key);
-        CHECK(old == model.end() ? table->Find(key).data() == nullptr : table->Find(key) == old->second);
+using Model = std::map<std::string, std::string>;
+
+Model RowsOf(const MemoryTable& table) {
+  const RowRange all;
+  const FrozenTable frozen = table.Freeze(kGroups, all);
+  Model rows;
+  for (const FrozenGroup& group : frozen.groups) {
+    for (FrozenRows each(frozen, group, all, /*reverse=*/false); each.Next();) {
+      rows[MemoryTables::Encoded(group.key_group, kTable, each.key())] = std::string(each.value());
+    }
+  }
+  return rows;
+}
+
+// Changes rows of a table with one allocation after the other failing; under views not those that note what is kept, which would be lost.
+class WantOfMemory {
+ public:
+  WantOfMemory(uint64_t seed, size_t steps, const TableShape& shape, bool with_views)
+      : random_(seed), steps_(steps), shape_(shape), with_views_(with_views), table_(MakeTable(shape, &heap_)) {}
+
+  void Run() {
+    new_may_fail = !with_views_;
+    const bool in_order = random_() % 2 == 0;
+    for (size_t step = 0; step < steps_; ++step) {
+      if (with_views_ && random_() % 50 == 0) Look();
+      if (random_() % 50 == 0) LookAway();
+      const size_t chosen = random_() % 200;
+      if (chosen < 140) {
+        Put(KeyOf(in_order ? step : random_() % (2 * steps_)));
+      } else if (chosen < 198 || !shape_.is_ordered) {
+        const std::string key = model_.empty() ? KeyOf(0) : AnyKey();
+        chosen % 2 == 0 ? Erase(key) : Trim(key);
+      } else {
+        EraseRange();
       }
     }
-    model[key] = value;
-    CHECK(table->Find(key) == value);
+    LookAway();
+    CHECK(RowsOf(*table_) == model_ && table_->rows() == model_.size());
+    if (shape_.is_ordered) {
+      const Model before = std::move(model_);
+      model_.clear();
+      Fail([&] { table_->EraseRange(1, {}); }, before, {});
+    } else {
+      while (!model_.empty()) Erase(std::string(model_.begin()->first));
+    }
+    CHECK(heap_.used_bytes() == kGroupBytes(shape_));
+    table_ = nullptr;
+    CHECK(heap_.used_bytes() == 0 && heap_.kept_bytes() == 0);
+    new_may_fail = true;
   }
-  CHECK(table->rows() == model.size());
-  for (const auto& [key, value] : model) CHECK(table->Find(key) == value);
-  table = nullptr;
-  CHECK(heap.used_bytes() == 0);
-}
+
+ private:
+  // What a table takes without rows.
+  static size_t kGroupBytes(const TableShape& shape) {
+    RowHeap heap;
+    const auto table = MakeTable(shape, &heap);
+    return heap.used_bytes();
+  }
+  static std::string KeyOf(size_t number) {
+    char digits[24];
+    std::snprintf(digits, sizeof(digits), "%08zu", number);
+    return Key(digits);
+  }
+  std::string AnyKey() {
+    const auto found = model_.lower_bound(KeyOf(random_() % (2 * steps_)));
+    return found == model_.end() ? model_.begin()->first : found->first;
+  }
+
+  // Runs a change until no allocation fails in it. Until then the rows are as "before" says, then as "after" does.
+  template <typename Change>
+  void Fail(Change&& change, const Model& before, const Model& after) {
+    for (int64_t allowed = 0; RunsOutOfMemory(allowed, /*for_good=*/false, change); ++allowed) {
+      CHECK(table_->rows() == before.size());
+      CHECK(RowsOf(*table_) == before);
+    }
+    CHECK(table_->rows() == after.size());
+    CHECK(RowsOf(*table_) == after);
+  }
+  // The same of a change of one row, which alone is looked at.
+  template <typename Change>
+  void FailAt(const std::string& key, Change&& change) {
+    for (int64_t allowed = 0; RunsOutOfMemory(allowed, /*for_good=*/false, change); ++allowed) {
+      const auto old = model_.find(key);
+      CHECK(old == model_.end() ? table_->Find(key).data() == nullptr : table_->Find(key) == old->second);
+      CHECK(table_->rows() == model_.size());
+    }
+  }
+
+  void Put(const std::string& key) {
+    const std::string value(shape_.value_is_fixed ? shape_.value_bytes : random_() % 200, static_cast<char>(random_()));
+    char* at = nullptr;
+    FailAt(key, [&] { at = table_->Place(key, value.size(), 0); });
+    std::memcpy(at, value.data(), value.size());
+    model_[key] = value;
+    CHECK(table_->Find(key) == value);
+    CHECK(table_->rows() == model_.size());
+  }
+  void Erase(const std::string& key) {
+    FailAt(key, [&] { table_->Erase(key); });
+    model_.erase(key);
+    CHECK(table_->Find(key).data() == nullptr);
+    CHECK(table_->rows() == model_.size());
+  }
+  void Trim(const std::string& key) {
+    for (int64_t allowed = 0; allowed < 4; ++allowed) {
+      CHECK(!RunsOutOfMemory(allowed, /*for_good=*/true, [&] { table_->Trim(key); }));
+      if (model_.count(key) != 0) CHECK(table_->Find(key) == model_[key]);
+    }
+  }
+  void EraseRange() {
+    RowRange rows;
+    if (random_() % 4 != 0) rows.lower = KeyOf(random_() % (2 * steps_)).substr(kKeyHeaderBytes);
+    if (random_() % 4 != 0) rows.upper = KeyOf(random_() % (2 * steps_)).substr(kKeyHeaderBytes);
+    if (random_() % 4 == 0) rows.upper = rows.lower + "0";
+    Model after = model_;
+    for (auto at = after.begin(); at != after.end();) {
+      const std::string row = at->first.substr(kKeyHeaderBytes);
+      at = row >= rows.lower && (rows.upper.empty() || row < rows.upper) ? after.erase(at) : std::next(at);
+    }
+    Fail([&] { table_->EraseRange(1, rows); }, model_, after);
+    model_ = after;
+  }
+
+  void Look() {
+    LookAway();
+    view_ = heap_.NewView();
+    seen_ = table_->Freeze(kGroups, all_);
+    seen_rows_ = model_;
+  }
+  void LookAway() {
+    if (view_ == nullptr) return;
+    size_t found = 0;
+    for (const FrozenGroup& group : seen_.groups) {
+      for (FrozenRows rows(seen_, group, all_, /*reverse=*/false); rows.Next(); ++found) CHECK(seen_rows_.at(Key(rows.key())) == rows.value());
+    }
+    CHECK(found == seen_rows_.size());
+    view_ = nullptr;
+  }
+
+  std::mt19937_64 random_;
+  const size_t steps_;
+  const TableShape shape_;
+  const bool with_views_;
+  RowHeap heap_;
+  std::unique_ptr<MemoryTable> table_;
+  Model model_;
+  const RowRange all_;
+  std::shared_ptr<RowView> view_;
+  FrozenTable seen_;
+  Model seen_rows_;
+};
 
 void RunAll(uint64_t seed, size_t steps) {
   std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
@@ -172,7 +270,7 @@ void RunAll(uint64_t seed, size_t steps) {
   for (const bool is_ordered : {false, true}) {
     for (const size_t value_bytes : {size_t{8}, size_t{100}, TableShape::kAnyBytes}) {
       for (const size_t key_bytes : {size_t{8}, TableShape::kAnyBytes}) {
-        for (const bool with_views : {false, true}) CheckWantOfMemory(++seed, steps, Shape(key_bytes, value_bytes, is_ordered), with_views);
+        for (const bool with_views : {false, true}) WantOfMemory(++seed, steps, Shape(key_bytes, value_bytes, is_ordered), with_views).Run();
       }
     }
   }
