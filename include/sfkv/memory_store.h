@@ -334,6 +334,10 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   // A write with its offset.
   template <typename Change>
   Status Write(WriteSize size, OffsetRow offset, Change&& change) {
+    if (!offset.key.empty()) {
+      ++size.rows;
+      size.bytes += offset.key.size() + offset.row.size();
+    }
     return tables_->Write(size, [&] {
       change();
       if (!offset.key.empty()) tables_->Put(offset.key, offset.row);

@@ -22,7 +22,7 @@ struct WriteSize {
 
 class MemoryTables {
  public:
-  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes), held_bytes_(limit_bytes - limit_bytes / kSpareShare), heap_(held_bytes_) {}
+  explicit MemoryTables(size_t limit_bytes) : limit_bytes_(limit_bytes), held_bytes_(limit_bytes - SpareOf(limit_bytes)), heap_(held_bytes_) {}
 
   // Which key groups there are. To be called before there are rows.
   void Own(KeyGroupRange range) { range_ = range; }
@@ -279,8 +279,11 @@ class MemoryTables {
   }
   void PutReserved(std::string_view key, std::string_view row) {
     const auto found = reserved_.find(key);
-    heap_.Count(found == reserved_.end() ? 0 : ReservedBytes(key, found->second), ReservedBytes(key, row));
+    const size_t before = found == reserved_.end() ? 0 : ReservedBytes(key, found->second);
+    const size_t after = ReservedBytes(key, row);
+    heap_.Require(after > before ? after - before : 0);
     reserved_.insert_or_assign(std::string(key), std::string(row));
+    heap_.Count(before, after);
   }
   static size_t ReservedBytes(std::string_view key, std::string_view row) { return kMapNodeBytes + key.size() + row.size(); }
 
@@ -387,9 +390,9 @@ class MemoryTables {
   static constexpr size_t kMostRowBytes = 1024;  // of pages, beside the row itself
   static constexpr size_t kMapNodeBytes = 112;   // of a reserved row
 
-  // A write of many rows that is refused may leave pages split that were split for the first ones, beside rows that it had removed: this
-  // share of the limit is kept for that.
-  static constexpr size_t kSpareShare = 64;
+  // A write of many rows that is refused may leave pages split that were split for the first ones, beside rows that it had removed: a share
+  // of the limit is kept for that, and of a small one room for a page.
+  static size_t SpareOf(size_t limit_bytes) { return std::max(limit_bytes / 64, std::min(size_t{8} << 10, limit_bytes / 4)); }
 
   const size_t limit_bytes_;
   const size_t held_bytes_;  // what writes are held to
