@@ -14,6 +14,7 @@ class MemorySnapshot : private Counted<MemorySnapshot> {
  public:
   // REQUIRES: no batch is open.
   explicit MemorySnapshot(MemoryTables* tables) : view_(tables->heap()->NewView()) {
+    tables->RequireTakenBack();
     for (int id = 0; id < 256; ++id) {
       const MemoryTable* table = tables->table(static_cast<uint8_t>(id));
       if (table != nullptr && table->rows() != 0) tables_.push_back({table->Freeze(tables->range(), all_), 0});

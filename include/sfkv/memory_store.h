@@ -16,19 +16,30 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   explicit MemoryStore(size_t limit_bytes) : tables_(std::make_unique<MemoryTables>(limit_bytes)) {}
   ~MemoryStore() override {
     bool begun = false;
-    if (BeginClose(&begun).ok() && begun) FinishClose(true);
-    if (lifetime_.InChild()) static_cast<void>(tables_.release());  // to free it may need a lock that a thread of the parent held
+    if (lifetime_.InChild()) {
+      static_cast<void>(tables_.release());  // to free it may need a lock that a thread of the parent held
+    } else if (lifetime_.BeginClose(&begun).ok() && begun) {
+      FinishClose(true);
+    }
   }
   MemoryStore(const MemoryStore&) = delete;
   MemoryStore& operator=(const MemoryStore&) = delete;
   using Counted<MemoryStore>::live;
 
-  // Starts to close: when "*begun" is true, no call enters any more, and of a batch that was open nothing is seen. See Lifetime.
+  // Starts to close: when "*begun" is true, no call enters any more, and of a batch that was open nothing is seen. See Lifetime. If there
+  // is no memory to take that batch back, the store is open as before.
   Status BeginClose(bool* begun) {
     *begun = false;
     if (lifetime_.InChild()) return Status::OK();
     SFKV_RETURN_IF_ERROR(lifetime_.BeginClose(begun));
-    if (*begun) tables_->SuspendBatch();
+    if (!*begun) return Status::OK();
+    try {
+      tables_->SuspendBatch();
+    } catch (...) {
+      *begun = false;
+      lifetime_.FinishClose(false);
+      throw;
+    }
     return Status::OK();
   }
   // Ends the children and gives the memory back; or, if "closed" is false, goes on as if nothing had been.
@@ -51,23 +62,23 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   // REQUIRES for all that follow: a Call scope.
 
   bool Declare(const TableShape& shape) override {
-    tables_->Declare(shape);
+    Whole()->Declare(shape);
     return shape.is_ordered;
   }
 
   std::shared_ptr<Cursor> NewScan(const ScanOptions& options, const KeyCodec& keys, const KeyCodec& user_keys, const ValueCodec& values) override {
-    return std::make_shared<MemoryScan>(tables_->table(options.table), tables_->heap(), scans_, ScanBatch(options, keys, user_keys, values));
+    return std::make_shared<MemoryScan>(Whole()->table(options.table), Whole()->heap(), scans_, ScanBatch(options, keys, user_keys, values));
   }
 
   bool InBatch() const override { return tables_->in_batch(); }
   Status BeginBatch() override {
     if (InBatch()) return Status(Code::kUsage, "a batch is open already: end it first");
-    tables_->BeginBatch();
+    Whole()->BeginBatch();
     return Status::OK();
   }
   Status CommitBatch() override {
     if (!InBatch()) return Status(Code::kUsage, "no batch is open");
-    tables_->CommitBatch();
+    Whole()->CommitBatch();
     return Status::OK();
   }
   void DropBatch() override { tables_->DropBatch(); }
@@ -78,7 +89,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       keys->emplace_back(key);
       values->emplace_back(value);
     };
-    const KeyGroupRange owned = tables_->range();
+    const KeyGroupRange owned = Whole()->range();
     const int begin = first.size() < kKeyHeaderBytes ? owned.first : std::max(owned.first, GroupOf(first));
     const int end = bound.size() < kKeyHeaderBytes ? owned.last : std::min(owned.last, GroupOf(bound));
     const RowRange all;
@@ -100,12 +111,12 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
   Status WriteRows(WriteBatch* rows) override {
-    const Status status = tables_->Write({rows->count(), rows->bytes()}, [&] { ApplyWrites(tables_.get(), *rows); });
+    const Status status = Whole()->Write({rows->count(), rows->bytes()}, [&] { ApplyWrites(tables_.get(), *rows); });
     rows->Take();
     return status;
   }
   Status WriteRowsThrough(WriteBatch* rows) override {
-    tables_->WriteThrough([&] { ApplyWrites(tables_.get(), *rows); });
+    Whole()->WriteThrough([&] { ApplyWrites(tables_.get(), *rows); });
     rows->Take();
     return Status::OK();
   }
@@ -117,23 +128,23 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status DropTable(uint8_t id, KeyGroupRange) override {
     if (InBatch()) return Status(Code::kUsage, "dropping a state does not work inside a batch: end it first");
-    tables_->ClearTable(id);
+    Whole()->ClearTable(id);
     return Status::OK();
   }
 
   // --- Single rows.
 
   Status ReadRow(std::string_view key, bool, ByteBuffer* row, bool* found) override {
-    const std::string_view stored = tables_->Find(key);
+    const std::string_view stored = Whole()->Find(key);
     *found = stored.data() != nullptr;
     if (*found && row != nullptr) row->Append(stored.data(), stored.size());
     return Status::OK();
   }
   Status PutRow(std::string_view key, std::string_view row, bool) override {
-    return tables_->Write({1, key.size() + row.size()}, [&] { tables_->Put(key, row); });
+    return Whole()->Write({1, key.size() + row.size()}, [&] { tables_->Put(key, row); });
   }
   Status DeleteRow(std::string_view key, bool) override {
-    return tables_->Write({0, key.size()}, [&] { tables_->Erase(key); });
+    return Whole()->Write({0, key.size()}, [&] { tables_->Erase(key); });
   }
 
   // --- Batches of rows.
@@ -141,7 +152,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status ReadColumns(const KeyBatch& keys, const ValueCodec& codec, Builders* builders, ValidityBuilder* present) override {
     std::string_view rows[kMemoryChunk];
     int64_t positions[kMemoryChunk];
-    return VisitRowsOf(*tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    return VisitRowsOf(*Whole(), keys, [&](const std::string_view* found, size_t begin, size_t count) {
       size_t some = 0;
       for (size_t i = 0; i < count; ++i) {
         if (found[i].data() == nullptr) continue;
@@ -156,7 +167,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status ReadRows(const KeyBatch& keys, RowSet* rows) override {
     const auto read = [&](size_t count, auto&& key_of) {
       rows->Begin(count);
-      return VisitRowsOfKeys(*tables_, keys, count, key_of, [&](const std::string_view* found, size_t begin, size_t some) {
+      return VisitRowsOfKeys(*Whole(), keys, count, key_of, [&](const std::string_view* found, size_t begin, size_t some) {
         for (size_t i = 0; i < some; ++i) {
           if (found[i].data() != nullptr) rows->Set(begin + i, found[i]);
         }
@@ -167,7 +178,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     return read(keys.distinct_count(), [&](size_t i) { return keys.DistinctKey(i); });
   }
   Status HaveRows(const KeyBatch& keys, ValidityBuilder* present) override {
-    return VisitRowsOf(*tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    return VisitRowsOf(*Whole(), keys, [&](const std::string_view* found, size_t begin, size_t count) {
       for (size_t i = 0; i < count; ++i) {
         if (found[i].data() != nullptr) present->Set(static_cast<int64_t>(keys.PositionAt(begin + i)));
       }
@@ -186,7 +197,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status Append(AppendGuard*, std::string_view key, std::string_view elements) override {
     SFKV_RETURN_IF_ERROR(CheckAppend(key, elements.size(), -1));
-    return tables_->Write({1, key.size() + elements.size()}, [&] {
+    return Whole()->Write({1, key.size() + elements.size()}, [&] {
       tables_->Extend(key, elements.size(), [&](char* at) { std::memcpy(at, elements.data(), elements.size()); });
     });
   }
@@ -199,7 +210,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       size.bytes += more[distinct];
     }
     Status fits;
-    VisitDistinct(*tables_, keys, [&](size_t distinct, std::string_view key) {
+    VisitDistinct(*Whole(), keys, [&](size_t distinct, std::string_view key) {
       if (fits.ok()) fits = CheckAppend(key, more[distinct], keys.FirstPosition(distinct));
     });
     SFKV_RETURN_IF_ERROR(fits);
@@ -231,7 +242,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status ReadLists(const KeyBatch& keys, const ValueCodec& codec, ArrowArray* out) override {
     std::vector<std::string_view> rows(keys.size());
-    SFKV_RETURN_IF_ERROR(VisitRowsOf(*tables_, keys, [&](const std::string_view* found, size_t begin, size_t count) {
+    SFKV_RETURN_IF_ERROR(VisitRowsOf(*Whole(), keys, [&](const std::string_view* found, size_t begin, size_t count) {
       for (size_t i = 0; i < count; ++i) rows[keys.PositionAt(begin + i)] = found[i];
       return Status::OK();
     }));
@@ -242,7 +253,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
 
   Status FoldRow(FoldGuard*, std::string_view key, std::string_view operand, bool) override {
     if (Grows(operand)) SFKV_RETURN_IF_ERROR(CheckAppend(key, operand.size(), -1));
-    return tables_->Write({1, key.size() + operand.size()}, [&] { tables_->Fold(key, operand); });
+    return Whole()->Write({1, key.size() + operand.size()}, [&] { tables_->Fold(key, operand); });
   }
   Status FoldColumns(FoldGuard*, const KeyBatch& keys, const FoldCodec& codec, const Columns& values, OffsetRow offset) override {
     SFKV_RETURN_IF_ERROR(CheckValues(codec.values(), values, nullptr));
@@ -271,7 +282,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
     const int64_t count = static_cast<int64_t>(entries.size());
     Builders builders = MakeBuilders(codec.columns(), count);
     ValidityBuilder present(count);
-    SFKV_RETURN_IF_ERROR(VisitRowsOf(*tables_, entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
+    SFKV_RETURN_IF_ERROR(VisitRowsOf(*Whole(), entries, [&](const std::string_view* found, size_t begin, size_t chunk) {
       for (size_t i = 0; i < chunk; ++i) {
         if (found[i].data() == nullptr) continue;
         const int64_t position = static_cast<int64_t>(entries.PositionAt(begin + i));
@@ -289,7 +300,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   Status ReadMaps(const KeyBatch& keys, const KeyCodec& user_codec, const ValueCodec& codec, ArrowArray* out) override {
     RowList user_keys, values;
     std::vector<size_t> firsts(1, 0);
-    const MemoryTable* table = tables_->TableFor(keys);
+    const MemoryTable* table = Whole()->TableFor(keys);
     for (size_t distinct = 0; distinct < keys.distinct_count(); ++distinct) {
       const std::string_view key = keys.DistinctKey(distinct);
       if (table != nullptr) {
@@ -313,7 +324,7 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
   Status HasEntry(std::string_view key, bool* found) override {
     *found = false;
-    const MemoryTable* table = tables_->table(TableOf(key));
+    const MemoryTable* table = Whole()->table(TableOf(key));
     if (table == nullptr) return Status::OK();
     table->VisitRange(GroupOf(key), RangeOfPrefix(key), [&](std::string_view, std::string_view) {
       *found = true;
@@ -331,6 +342,12 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
   }
 
  private:
+  // The tables, for every call but those that end a batch or the store: without what is still to be taken back (memory_tables.h).
+  MemoryTables* Whole() {
+    tables_->RequireTakenBack();
+    return tables_.get();
+  }
+
   // A write with its offset.
   template <typename Change>
   Status Write(WriteSize size, OffsetRow offset, Change&& change) {
@@ -338,14 +355,14 @@ class MemoryStore : public Rows, private Counted<MemoryStore> {
       ++size.rows;
       size.bytes += offset.key.size() + offset.row.size();
     }
-    return tables_->Write(size, [&] {
+    return Whole()->Write(size, [&] {
       change();
       if (!offset.key.empty()) tables_->Put(offset.key, offset.row);
     });
   }
 
-  Status CheckAppend(std::string_view key, size_t bytes, int64_t row) const {
-    const size_t length = tables_->Find(key).size() + bytes;
+  Status CheckAppend(std::string_view key, size_t bytes, int64_t row) {
+    const size_t length = Whole()->Find(key).size() + bytes;
     return length > kMaxValueBytes ? ValueTooLong(length, row) : Status::OK();
   }
 

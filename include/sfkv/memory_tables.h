@@ -2,14 +2,16 @@
 //
 // Every write happens inside Write(), which holds the memory limit: while there is room beyond doubt nothing is checked; near the
 // limit, and in a batch over several states, what was there is remembered (undo_log.h) and put back if the write may not stand.
+// To put it back takes memory where a view has begun since. As long as there is none, the rest is left to be put back before the next
+// call, which fails instead if it cannot be.
 // Owns the heap and the tables. One thread.
 #pragma once
 
 #include <array>
 #include <map>
 
-#include "sfkv/memory_objects.h"
 #include "sfkv/memory_table.h"
+#include "sfkv/object_holds.h"
 #include "sfkv/undo_log.h"
 
 namespace sfkv {
@@ -18,6 +20,13 @@ namespace sfkv {
 struct WriteSize {
   size_t rows = 0;
   size_t bytes = 0;
+};
+
+// What calls end with while there are changes that could not be taken back yet.
+struct NotTakenBack : std::bad_alloc {
+  const char* what() const noexcept override {
+    return "there is not enough memory to take back what a call or a batch had changed that failed: free some, and try again";
+  }
 };
 
 class MemoryTables {
@@ -50,9 +59,21 @@ class MemoryTables {
     objects_ = ObjectNotes();
     for (const auto& [key, row] : reserved_) heap_.Count(ReservedBytes(key, row), 0);
     reserved_.clear();
-    batch_ = UndoLog();
-    suspended_ = UndoLog();
+    write_ = batch_ = suspended_ = UndoLog();
+    left_ = {};
     undo_ = nullptr;
+    in_batch_ = is_suspended_ = false;
+  }
+
+  // To be called before anything is read or written, but DropBatch() and Clear(): takes back what could not be for want of memory, or
+  // throws NotTakenBack, and the tables are not as they should be.
+  void RequireTakenBack() {
+    if (left_.log == nullptr) return;
+    try {
+      TakeBackRest();
+    } catch (const std::bad_alloc&) {
+      throw NotTakenBack();
+    }
   }
 
   // --- Rows by their encoded keys.
@@ -83,44 +104,49 @@ class MemoryTables {
   }
 
   // Runs a write, which makes the changes below. If it would pass the limit, or fails in an open batch or near the limit, nothing of it
-  // stays; where there is room beyond doubt nothing is remembered, and an exception, for want of the machine's memory, leaves a part.
+  // stays. Where there is room beyond doubt nothing is remembered: of a write that fails, for want of the machine's memory, the changes
+  // that it had made stay, and each row is as it was or as it was to be.
   template <typename Change>
   Status Write(WriteSize size, Change&& change) {
+    SFKV_REQUIRES(left_.log == nullptr);
     if (in_batch_ && batch_bytes_ + size.bytes > kMaxBatchBytes) return BatchTooLarge();
     if (!in_batch_ && HasRoomBeyondDoubt(size)) {
       change();
       return Status::OK();
     }
-    UndoLog own;
-    if (!in_batch_) undo_ = &own;
+    if (!in_batch_) undo_ = &write_;
     const size_t mark = undo_->size();
     if (limit_bytes_ != 0) heap_.HoldTo(std::max(held_bytes_, heap_.used_bytes()));
-    Status status;
     try {
       change();
       heap_.Require(0);
     } catch (const LimitPassed&) {
-      status = PastLimit();
+      UndoWrite(mark);
+      return PastLimit();
     } catch (...) {
-      EndWrite(mark, /*undo=*/true);
+      UndoWrite(mark);
       throw;
     }
-    EndWrite(mark, !status.ok());
-    if (in_batch_ && status.ok()) batch_bytes_ += size.bytes;
-    return status;
+    EndWrite();
+    if (in_batch_) {
+      batch_bytes_ += size.bytes;
+    } else {
+      Forget(&write_);
+    }
+    return Status::OK();
   }
 
-  // --- Changes. REQUIRES: inside Write().
+  // --- Changes, each whole or not at all. REQUIRES: inside Write().
 
   void Put(std::string_view key, std::string_view row) {
     Remember(key);
     if (IsReserved(key)) {
       PutReserved(key, row);
+    } else if (const TableShape* shape = ShapeWithObjects(key)) {
+      PutObjects(*shape, key, row);
     } else {
-      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key));
-      char* at = Place(key, row.size(), 0);  // maybe in another table, of another shape
+      char* at = Place(key, row.size(), 0);
       if (!row.empty()) std::memcpy(at, row.data(), row.size());
-      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);
     }
     heap_.Require(0);
   }
@@ -131,9 +157,11 @@ class MemoryTables {
       if (found == reserved_.end()) return;
       heap_.Count(ReservedBytes(key, found->second), 0);
       reserved_.erase(found);
+    } else if (const TableShape* shape = ShapeWithObjects(key)) {
+      const std::string old(Find(key));
+      tables_[TableOf(key)]->Erase(key);
+      ReleaseObjects(&objects_, *shape, old);
     } else if (tables_[TableOf(key)] != nullptr) {
-      const TableShape* shape = ShapeWithObjects(key);
-      if (shape != nullptr) objects_.Release(*shape, Find(key));
       tables_[TableOf(key)]->Erase(key);
     }
   }
@@ -146,10 +174,15 @@ class MemoryTables {
     } else {
       Remember(key);
     }
-    char* at = Place(key, length + bytes, length) + length;
-    write(at);
-    const TableShape* shape = ShapeWithObjects(key);
-    if (shape != nullptr) objects_.Adopt(*shape, {at, bytes});
+    if (const TableShape* shape = ShapeWithObjects(key)) {
+      std::string more(bytes, '\0');
+      write(more.data());
+      AdoptObjects adopting(&objects_, *shape, more);
+      std::memcpy(Place(key, length + bytes, length) + length, more.data(), bytes);
+      adopting.Done();
+    } else {
+      write(Place(key, length + bytes, length) + length);
+    }
     heap_.Require(0);
   }
   // Folds a fold row (fold.h) into that of a key, where it lies if it can.
@@ -175,22 +208,21 @@ class MemoryTables {
   void EraseRange(uint8_t id, int key_group, const RowRange& rows) {
     MemoryTable* table = tables_[id].get();
     if (table == nullptr) return;
+    RowList released;
     if (undo_ != nullptr || table->shape().holds_objects) {
       table->VisitRange(key_group, rows, [&](std::string_view key, std::string_view row) {
-        if (undo_ != nullptr) {
-          undo_->Remember(Encoded(key_group, id, key), row);
-          objects_.Adopt(table->shape(), row);
-        }
-        objects_.Release(table->shape(), row);
+        if (undo_ != nullptr) RememberRow(&table->shape(), Encoded(key_group, id, key), row);
+        if (table->shape().holds_objects) released.Add(row);
         return true;
       });
     }
     table->EraseRange(key_group, rows);
+    for (size_t i = 0; i < released.size(); ++i) ReleaseObjects(&objects_, table->shape(), released.Get(i));
   }
   void ClearTable(uint8_t id) {
-    if (tables_[id] == nullptr) return;
-    ReleaseAll(*tables_[id]);
-    tables_[id] = nullptr;  // with its shape: the next state of this number may be one that declares none
+    // With its shape: the next state of this number may be one that declares none.
+    const std::unique_ptr<MemoryTable> cleared = std::move(tables_[id]);
+    if (cleared != nullptr) ReleaseAll(*cleared);
   }
 
   // --- A batch over several states.
@@ -202,41 +234,42 @@ class MemoryTables {
     undo_ = &batch_;
   }
   void CommitBatch() {
-    ReleaseRemembered(batch_, 0);
-    batch_ = UndoLog();
     in_batch_ = false;
     undo_ = nullptr;
+    Forget(&batch_);
   }
+  // Never fails: what cannot be taken back now is before the next call.
   void DropBatch() {
     if (!in_batch_) return;
     in_batch_ = false;
-    EndWrite(0, /*undo=*/true);
+    undo_ = nullptr;
+    Forget(&suspended_);  // what of the batch was not there again yet
+    TakeBack({&batch_, 0, nullptr});
   }
-  // Takes back what an open batch has written, until ResumeBatch().
+  // Takes back what an open batch has written, until ResumeBatch(). If it fails, the batch is open as before.
   void SuspendBatch() {
+    RequireTakenBack();
     if (!in_batch_) return;
     in_batch_ = false;
     is_suspended_ = true;
-    undo_ = &suspended_;
-    TakeBack(&batch_, 0);
     undo_ = nullptr;
+    TakeBack({&batch_, 0, &suspended_});
+    if (left_.log == nullptr) return;
+    ResumeBatch();
+    throw std::bad_alloc();
   }
+  // Never fails, as DropBatch().
   void ResumeBatch() {
     if (!is_suspended_) return;
     is_suspended_ = false;
     in_batch_ = true;
     undo_ = &batch_;
-    TakeBack(&suspended_, 0);
+    TakeBack({&suspended_, 0, &batch_});
   }
   // Runs a change that stays whether the batch that is open does or not.
   template <typename Change>
   void WriteThrough(Change&& change) {
-    struct Restore {
-      ~Restore() { *undo = log; }
-      UndoLog** undo;
-      UndoLog* log;
-    } restore{&undo_, undo_};
-    undo_ = nullptr;
+    const RememberIn nothing(this, nullptr);
     change();
   }
 
@@ -257,9 +290,35 @@ class MemoryTables {
            a.holds_objects == b.holds_objects && a.kind == b.kind;
   }
 
+  // Where changes are remembered while it lives, if anywhere.
+  class RememberIn {
+   public:
+    RememberIn(MemoryTables* tables, UndoLog* log) : tables_(tables), before_(std::exchange(tables->undo_, log)) {}
+    ~RememberIn() { tables_->undo_ = before_; }
+    RememberIn(const RememberIn&) = delete;
+    RememberIn& operator=(const RememberIn&) = delete;
+
+   private:
+    MemoryTables* tables_;
+    UndoLog* before_;
+  };
+
+  void PutObjects(const TableShape& shape, std::string_view key, std::string_view row) {
+    const std::string old(Find(key));
+    AdoptObjects adopting(&objects_, shape, row);
+    char* at = Place(key, row.size(), 0);
+    if (!row.empty()) std::memcpy(at, row.data(), row.size());
+    adopting.Done();
+    ReleaseObjects(&objects_, *ShapeWithObjects(key), old);
+  }
   void Truncate(std::string_view key, size_t bytes) {
-    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, Find(key).substr(bytes));
-    Place(key, bytes, bytes);
+    if (const TableShape* shape = ShapeWithObjects(key)) {
+      const std::string cut(Find(key).substr(bytes));
+      Place(key, bytes, bytes);
+      ReleaseObjects(&objects_, *shape, cut);
+    } else {
+      Place(key, bytes, bytes);
+    }
   }
 
   // As MemoryTable's. A row that does not fit the table's shape, which may come from a file, gets it one that takes all.
@@ -322,10 +381,15 @@ class MemoryTables {
   }
 
   void Remember(std::string_view key) {
-    if (undo_ == nullptr) return;
-    const std::string_view row = Find(key);
-    undo_->Remember(key, row.data() == nullptr ? std::nullopt : std::optional<std::string_view>(row));
-    if (const TableShape* shape = ShapeWithObjects(key)) objects_.Adopt(*shape, row);  // the log holds them too
+    if (undo_ != nullptr) RememberRow(ShapeWithObjects(key), key, Find(key));
+  }
+  // "shape": the table's, if that holds objects, which the log holds too.
+  void RememberRow(const TableShape* shape, std::string_view key, std::string_view row) {
+    const auto stored = row.data() == nullptr ? std::nullopt : std::optional<std::string_view>(row);
+    if (shape == nullptr || !stored) return undo_->Remember(key, stored);
+    AdoptObjects adopting(&objects_, *shape, row);
+    undo_->Remember(key, stored);
+    adopting.Done();
   }
 
   // The shape of a key's table, if that holds objects.
@@ -337,49 +401,69 @@ class MemoryTables {
   void ReleaseAll(const MemoryTable& table) {
     if (!table.shape().holds_objects) return;
     const RowRange all;
-    VisitRows(table.Freeze(range_, all), all, [&](int, std::string_view, std::string_view row) { objects_.Release(table.shape(), row); });
+    try {
+      VisitRows(table.Freeze(range_, all), all, [&](int, std::string_view, std::string_view row) { objects_.Release(table.shape(), row); });
+    } catch (const std::bad_alloc&) {
+    }
   }
-  // Releases what the entries of a log from number "begin" on hold.
-  void ReleaseRemembered(const UndoLog& log, size_t begin) {
-    log.VisitRows(begin, [this](std::string_view key, std::string_view row) {
-      if (const TableShape* shape = ShapeWithObjects(key)) objects_.Release(*shape, row);
-    });
+  // Of a row that a log remembered.
+  void ReleaseRemembered(std::string_view key, std::string_view row) {
+    if (const TableShape* shape = ShapeWithObjects(key)) ReleaseObjects(&objects_, *shape, row);
+  }
+  // Ends a log whose changes stay.
+  void Forget(UndoLog* log) {
+    log->VisitRows([this](std::string_view key, std::string_view row) { ReleaseRemembered(key, row); });
+    *log = UndoLog();
   }
 
-  // Ends a write, or a batch, and takes back what it changed since "mark".
-  void EndWrite(size_t mark, bool undo) {
-    UndoLog* log = undo_;
-    undo_ = nullptr;
+  void EndWrite() {
     heap_.HoldTo(RowHeap::kNoLimit);
-    if (in_batch_ && !undo) {
-      undo_ = log;
-      return;
-    }
-    if (undo) {
-      TakeBack(log, mark);
-    } else {
-      ReleaseRemembered(*log, mark);
-    }
-    if (in_batch_) undo_ = log;
+    undo_ = in_batch_ ? &batch_ : nullptr;
   }
-  // Brings the rows of a log back to what they were; if another log is open, it remembers what they are.
-  void TakeBack(UndoLog* log, size_t mark) {
-    ReleaseRemembered(*log, mark);
-    log->UndoTo(
-        mark,
+  // Ends a write, and takes back what it changed since "mark".
+  void UndoWrite(size_t mark) {
+    UndoLog* log = undo_;
+    EndWrite();
+    TakeBack({log, mark, nullptr});
+  }
+
+  // Changes that are to be taken back: those behind the first "mark" entries of a log. Another one, if there is one, remembers what is
+  // there before.
+  struct ToTakeBack {
+    UndoLog* log = nullptr;
+    size_t mark = 0;
+    UndoLog* into = nullptr;
+  };
+  // Takes back as much as there is memory for.
+  void TakeBack(ToTakeBack changes) {
+    left_ = changes;
+    try {
+      TakeBackRest();
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  void TakeBackRest() {
+    const RememberIn into(this, left_.into);
+    left_.log->UndoTo(
+        left_.mark,
         [this](std::string_view key, std::string_view row) {
-          Put(key, row);
+          if (const std::string_view now = Find(key); now.data() == nullptr || now != row) Put(key, row);
           Trim(key);
+          ReleaseRemembered(key, row);
         },
         [this](std::string_view key) {
-          Erase(key);
+          if (Find(key).data() != nullptr) Erase(key);
           Trim(key);
         },
         [this](std::string_view key, size_t bytes) {
-          Remember(key);
-          Truncate(key, bytes);
+          if (Find(key).size() != bytes) {
+            Remember(key);
+            Truncate(key, bytes);
+          }
           Trim(key);
         });
+    if (left_.mark == 0) *left_.log = UndoLog();
+    left_ = {};
   }
   // Near a limit, no more is to be left of what was taken back than there was.
   void Trim(std::string_view key) {
@@ -401,10 +485,12 @@ class MemoryTables {
   std::array<std::unique_ptr<MemoryTable>, 256> tables_;
   std::map<std::string, std::string, std::less<>> reserved_;
   KeyGroupRange range_;
+  UndoLog write_;  // near the limit
   UndoLog batch_;
   UndoLog suspended_;  // what the open batch had changed when it was taken back for a while
   bool is_suspended_ = false;
-  UndoLog* undo_ = nullptr;  // the open batch's, or that of a write near the limit
+  UndoLog* undo_ = nullptr;  // the one of them that is written
+  ToTakeBack left_;          // for the next call; no log if there is nothing
   bool in_batch_ = false;
   size_t batch_bytes_ = 0;
 };

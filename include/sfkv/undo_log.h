@@ -20,15 +20,16 @@ class UndoLog {
 
   size_t size() const { return entries_.size(); }
 
-  // Calls visit(key, row) for the rows that are remembered from entry number "begin" on.
+  // Calls visit(key, row) for the rows that are remembered.
   template <typename Visit>
-  void VisitRows(size_t begin, Visit&& visit) const {
-    for (size_t i = begin; i < entries_.size(); ++i) {
-      if (entries_[i].row && entries_[i].length == 0) visit(entries_[i].key, *entries_[i].row);
+  void VisitRows(Visit&& visit) const {
+    for (const Entry& entry : entries_) {
+      if (entry.row && entry.length == 0) visit(entry.key, *entry.row);
     }
   }
 
-  // Forgets all but the first "size" entries, the last first. Calls put(key, row), remove(key) or truncate(key, bytes) for each.
+  // Forgets all but the first "size" entries, the last first. Calls put(key, row), remove(key) or truncate(key, bytes) for each; if one
+  // fails, its entry is there to be tried again.
   template <typename Put, typename Remove, typename Truncate>
   void UndoTo(size_t size, Put&& put, Remove&& remove, Truncate&& truncate) {
     while (entries_.size() > size) {

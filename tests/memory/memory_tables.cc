@@ -3,7 +3,8 @@
 //   memory_tables SEED STEPS
 //
 //   Rows that do not fit their table's shape, and move it into another, are put, folded and counted as others are. A change that throws
-//   is taken back. Of the allocations of many writes each fails once: no row is lost, nor is memory.
+//   is taken back. Of the allocations of many writes each fails once: no row is lost, nor is memory. Where those of taking back fail, once
+//   or for good, the rest is taken back later, and until then every call says so; no row holds an object that is not counted.
 //
 // Ends with what does not hold, or says nothing.
 #include <algorithm>
@@ -262,6 +263,196 @@ class WantOfMemory {
   Model seen_rows_;
 };
 
+// Writes, and batches that are dropped, put aside and taken up again, of which the allocations fail from some number on, or only that one.
+// With a limit, all writes are near it.
+class UndoWithoutMemory {
+ public:
+  UndoWithoutMemory(uint64_t seed, size_t steps, const TableShape& shape, size_t limit, bool with_views)
+      : random_(seed), steps_(steps), shape_(shape), limit_(limit), with_views_(with_views), tables_(limit) {
+    tables_.Own(kGroups);
+    tables_.Declare(shape);
+  }
+
+  void Run() {
+    new_may_fail = !with_views_;
+    for (size_t step = 0; step < steps_; ++step) {
+      if (with_views_ && random_() % 10 == 0) view_ = random_() % 2 == 0 ? nullptr : tables_.heap()->NewView();
+      switch (random_() % 12) {
+        case 0: Begin(); break;
+        case 1: Commit(); break;
+        case 2: Drop(); break;
+        case 3: Suspend(); break;
+        default: Write(); break;
+      }
+    }
+    Drop();
+    view_ = nullptr;
+    tables_.Clear();
+    CHECK(tables_.heap()->used_bytes() == 0 && tables_.heap()->kept_bytes() == 0);
+    new_may_fail = true;
+  }
+
+ private:
+  struct Change {
+    size_t kind;
+    std::string key, value;
+
+    std::string bound() const { return key.substr(0, key.size() - 1) + '\xff'; }
+  };
+
+  // Runs a call that runs out of memory, maybe for good.
+  template <typename Call>
+  bool Fails(Call&& call) {
+    return RunsOutOfMemory(static_cast<int64_t>(random_() % 12), random_() % 2 == 0, [&] {
+      tables_.RequireTakenBack();
+      call();
+    });
+  }
+  // What could not be taken back for want of memory is when there is some; until then every call fails.
+  void Check() {
+    RunsOutOfMemory(0, /*for_good=*/true, [&] {
+      try {
+        tables_.RequireTakenBack();
+      } catch (const NotTakenBack& error) {
+        CHECK(std::string_view(error.what()).find("take back") != std::string_view::npos);
+      }
+    });
+    tables_.RequireTakenBack();
+    const MemoryTable* table = tables_.table(kTable);
+    CHECK((table == nullptr ? Model() : RowsOf(*table)) == model_);
+    CHECK(table == nullptr || table->rows() == model_.size());
+    Count();
+  }
+  // No row holds an object that is not counted. One may be counted that none holds: where its release could not be noted, which new does.
+  void Count() {
+    for (uint64_t number : tables_.objects()->TakeAdopted()) ++counts_[number];
+    for (uint64_t number : tables_.objects()->TakeReleased()) --counts_[number];
+    std::map<uint64_t, int> held;
+    for (const auto& [key, row] : model_) {
+      if (shape_.holds_objects) AddNumbers(row, &held);
+    }
+    for (const auto& [number, count] : held) CHECK(counts_[number] >= count);
+    for (const auto& [number, count] : counts_) {
+      CHECK(count >= 0);
+      if (!new_may_fail && !has_log_) CHECK(count == held[number]);
+    }
+  }
+  void AddNumbers(std::string_view row, std::map<uint64_t, int>* numbers) const {
+    std::string_view element = row;
+    while (shape_.kind != TableKind::kList || TakeElement(&row, &element)) {
+      ++(*numbers)[LoadAs<uint64_t>(element.data())];
+      if (shape_.kind != TableKind::kList) break;
+    }
+  }
+  std::string Value() {
+    if (!shape_.holds_objects) return std::string(shape_.value_is_fixed ? shape_.value_bytes : random_() % 300, static_cast<char>(random_()));
+    if (shape_.kind != TableKind::kList) return Number(next_++);
+    const uint64_t first = next_;
+    next_ += 2;
+    return '\x08' + Number(first) + '\x08' + Number(first + 1);
+  }
+
+  void Begin() {
+    if (tables_.in_batch()) return;
+    has_log_ = true;
+    before_ = model_;
+    tables_.BeginBatch();
+  }
+  void Commit() {
+    if (!tables_.in_batch()) return;
+    CHECK(!RunsOutOfMemory(0, /*for_good=*/true, [&] { tables_.CommitBatch(); }));
+    has_log_ = false;
+    Check();
+  }
+  void Drop() {
+    if (!tables_.in_batch()) return;
+    const auto drop = [&] { tables_.DropBatch(); };
+    CHECK(!RunsOutOfMemory(static_cast<int64_t>(random_() % 12), random_() % 2 == 0, drop));
+    CHECK(!tables_.in_batch());
+    has_log_ = false;
+    model_ = before_;
+    Check();
+  }
+  void Suspend() {
+    if (!tables_.in_batch()) return;
+    const bool failed = Fails([&] { tables_.SuspendBatch(); });
+    CHECK(tables_.in_batch() == failed);
+    if (!failed) {
+      const Model now = std::exchange(model_, before_);
+      Check();
+      model_ = now;
+      CHECK(!RunsOutOfMemory(static_cast<int64_t>(random_() % 12), random_() % 2 == 0, [&] { tables_.ResumeBatch(); }));
+    }
+    CHECK(tables_.in_batch());
+    if (random_() % 4 == 0) return Drop();  // before all of it is there again
+    Check();
+  }
+
+  Change AnyChange() {
+    char digits[24];
+    const bool is_padded = shape_.key_bytes == 8 && random_() % 200 != 0;
+    std::snprintf(digits, sizeof(digits), is_padded ? "%08zu" : "%zu", static_cast<size_t>(random_() % 300));
+    size_t kind = random_() % 6;
+    if ((kind == 1 && !shape_.is_ordered) || (kind == 2 && shape_.value_is_fixed)) kind = 3;
+    return {kind, Key(digits), Value()};
+  }
+  void Write() {
+    std::vector<Change> changes(1 + random_() % 5);
+    std::vector<Model> models{model_};  // after so many changes
+    WriteSize size{changes.size(), limit_};
+    for (Change& change : changes) {
+      change = AnyChange();
+      size.bytes += change.key.size() + change.value.size();
+      models.push_back(models.back());
+      Make(change, &models.back());
+    }
+    Status status;
+    const bool is_whole = tables_.in_batch() || limit_ != 0;
+    const bool failed = Fails([&] {
+      status = tables_.Write(size, [&] {
+        for (const Change& change : changes) Make(change);
+      });
+    });
+    CHECK(failed || status.ok());
+    if (!failed) model_ = models.back();
+    if (failed && !is_whole) {
+      const MemoryTable* table = tables_.table(kTable);
+      model_ = table == nullptr ? Model() : RowsOf(*table);
+      CHECK(std::find(models.begin(), models.end(), model_) != models.end());
+    }
+    Check();
+  }
+  void Make(const Change& change, Model* model) const {
+    switch (change.kind) {
+      case 0: model->erase(change.key); break;
+      case 1: model->erase(model->lower_bound(change.key), model->lower_bound(change.bound())); break;
+      case 2: (*model)[change.key] += change.value; break;
+      default: (*model)[change.key] = change.value; break;
+    }
+  }
+  void Make(const Change& change) {
+    const std::string& value = change.value;
+    switch (change.kind) {
+      case 0: tables_.Erase(change.key); break;
+      case 1: tables_.EraseRange(kTable, 1, {change.key.substr(kKeyHeaderBytes), change.bound().substr(kKeyHeaderBytes)}); break;
+      case 2: tables_.Extend(change.key, value.size(), [&](char* at) { std::memcpy(at, value.data(), value.size()); }); break;
+      default: tables_.Put(change.key, value); break;
+    }
+  }
+
+  std::mt19937_64 random_;
+  const size_t steps_;
+  const TableShape shape_;
+  const size_t limit_;
+  const bool with_views_;
+  MemoryTables tables_;
+  std::shared_ptr<RowView> view_;
+  Model model_, before_;
+  bool has_log_ = false;  // of a batch, which holds objects too
+  std::map<uint64_t, int> counts_;
+  uint64_t next_ = 1;
+};
+
 void RunAll(uint64_t seed, size_t steps) {
   std::fprintf(stderr, "seed %llu\n", static_cast<unsigned long long>(seed));
   CheckObjectsOfAnotherShape();
@@ -271,6 +462,21 @@ void RunAll(uint64_t seed, size_t steps) {
     for (const size_t value_bytes : {size_t{8}, size_t{100}, TableShape::kAnyBytes}) {
       for (const size_t key_bytes : {size_t{8}, TableShape::kAnyBytes}) {
         for (const bool with_views : {false, true}) WantOfMemory(++seed, steps, Shape(key_bytes, value_bytes, is_ordered), with_views).Run();
+      }
+    }
+  }
+  for (const bool with_views : {false, true}) {
+    for (const size_t limit : {size_t{0}, size_t{1} << 20}) {
+      for (const bool is_ordered : {false, true}) {
+        for (const size_t value_bytes : {size_t{8}, TableShape::kAnyBytes}) {
+          for (const size_t key_bytes : {size_t{8}, TableShape::kAnyBytes}) {
+            TableShape shape = Shape(key_bytes, value_bytes, is_ordered);
+            UndoWithoutMemory(++seed, steps / 10, shape, limit, with_views).Run();
+            shape.holds_objects = true;
+            if (value_bytes != 8) shape.kind = TableKind::kList;
+            UndoWithoutMemory(++seed, steps / 10, shape, limit, with_views).Run();
+          }
+        }
       }
     }
   }

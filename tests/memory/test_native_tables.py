@@ -1,4 +1,4 @@
-"""Tables in memory, the row cache and guards by themselves, in C++ and under sanitizers: the programs say what they do."""
+"""Tables and stores in memory, the row cache and guards by themselves, in C++ and under sanitizers: the programs say what they do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAGS = {"memory_tables": ["-Wl,--wrap=malloc"]}
+FLAGS = {name: ["-Wl,--wrap=malloc"] for name in ("memory_store", "memory_tables")}
 
 
 def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
@@ -31,7 +31,7 @@ def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
 
 
 programs = pytest.mark.parametrize(
-    ("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000), ("guards", 1000)]
+    ("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000), ("memory_store", 1), ("guards", 1000)]
 )
 
 

@@ -45,7 +45,7 @@ CHAIN = [
     ],
     ["map_rows", "rows", "scan_batch", "row_blocks"],
     ["undo_log", "row_heap", "row_slot", "hash_rows", "ordered_rows", "frozen_rows"],
-    ["memory_objects", "memory_table", "memory_tables"],
+    ["memory_objects", "object_holds", "memory_table", "memory_tables"],
     ["memory_batches", "memory_scan", "memory_store", "memory_snapshot"],
     [
         "rocksdb_compat",
