@@ -78,7 +78,10 @@ class OwnedArray {
 // An array in the making: its buffers, and the children that its consumer has not taken.
 class ArrayExport {
  public:
-  void AddBuffer(ByteBuffer buffer) { buffers_.push_back(buffer.Release()); }
+  void AddBuffer(ByteBuffer buffer) {
+    buffers_.push_back(nullptr);  // what is released before there is a place for it is lost where there is no memory for that
+    buffers_.back() = buffer.Release();
+  }
   void AddNoBuffer() { buffers_.push_back(nullptr); }
   void AddChild(OwnedArray child) { children_.push_back(std::move(child)); }
 

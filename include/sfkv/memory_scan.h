@@ -2,6 +2,7 @@
 // of the keys within each.
 //
 // It belongs to a store, which ends it on close. Next() needs a Call scope (lifetime.h); it may be ended or dropped by any thread.
+// A call that fails for want of memory ends it too, as the rows are lost that it had read.
 #pragma once
 
 #include <memory>
@@ -62,33 +63,25 @@ class MemoryScan : public Cursor, private Counted<MemoryScan> {
 
   Status Next(int64_t* rows, ArrowArray* keys, ArrowArray* user_keys, ArrowArray* values) override {
     *rows = 0;
-    if (ended_) return Ended();
-    batch_.Clear();
-    while (!batch_.is_full() && NextRow()) {
-      if (batch_.options().distinct_keys) {
-        const std::optional<size_t> bytes = batch_.keys().FrontBytes(rows_->key());
-        if (!bytes) return UnreadableRow(-1);
-        const std::string_view key = rows_->key().substr(0, *bytes);
-        if (has_last_key_ && key == last_key_) continue;
-        last_key_.assign(key);
-        has_last_key_ = true;
-      }
-      batch_.Add(rows_->key(), rows_->value());
-    }
-    *rows = batch_.rows();
-    return *rows == 0 ? Status::OK() : batch_.Finish(keys, user_keys, values);
+    return Read([&] {
+      batch_.Clear();
+      SFKV_RETURN_IF_ERROR(FillBatch());
+      *rows = batch_.rows();
+      return *rows == 0 ? Status::OK() : batch_.Finish(keys, user_keys, values);
+    });
   }
 
   Status NextEntries(size_t most, RowSet* user_keys, RowSet* values) override {
     user_keys->Clear();
     values->Clear();
-    if (ended_) return Ended();
-    const size_t key_bytes = batch_.options().key.size() - kKeyHeaderBytes;
-    while (user_keys->size() < most && NextRow()) {
-      user_keys->Add(rows_->key().substr(key_bytes));
-      if (batch_.options().with_values) values->Add(rows_->value());
-    }
-    return Status::OK();
+    return Read([&] {
+      const size_t key_bytes = batch_.options().key.size() - kKeyHeaderBytes;
+      while (user_keys->size() < most && NextRow()) {
+        user_keys->Add(rows_->key().substr(key_bytes));
+        if (batch_.options().with_values) values->Add(rows_->value());
+      }
+      return Status::OK();
+    });
   }
 
   // In a forked child the mutex is left alone, which a thread of the parent may have held.
@@ -100,8 +93,39 @@ class MemoryScan : public Cursor, private Counted<MemoryScan> {
 
  private:
   friend class OpenMemoryScans;
-  static Status Ended() { return Status(Code::kClosed, "the scan has ended"); }
 
+  template <typename Next>
+  Status Read(Next&& next) {
+    if (failed_) return Status(Code::kClosed, "the scan has ended, as there was not enough memory for its last batch: begin another");
+    if (ended_) return Status(Code::kClosed, "the scan has ended");
+    try {
+      return next();
+    } catch (...) {
+      failed_ = true;
+      LetGo();
+      throw;
+    }
+  }
+  void LetGo() {
+    rows_.reset();
+    table_ = FrozenTable();
+    view_.reset();
+  }
+
+  Status FillBatch() {
+    while (!batch_.is_full() && NextRow()) {
+      if (batch_.options().distinct_keys) {
+        const std::optional<size_t> bytes = batch_.keys().FrontBytes(rows_->key());
+        if (!bytes) return UnreadableRow(-1);
+        const std::string_view key = rows_->key().substr(0, *bytes);
+        if (has_last_key_ && key == last_key_) continue;
+        last_key_.assign(key);
+        has_last_key_ = true;
+      }
+      batch_.Add(rows_->key(), rows_->value());
+    }
+    return Status::OK();
+  }
   bool NextRow() {
     while (true) {
       if (rows_ && rows_->Next()) return true;
@@ -123,14 +147,13 @@ class MemoryScan : public Cursor, private Counted<MemoryScan> {
   std::string last_key_;            // the key row that came last, if only one row of each is asked for
   bool has_last_key_ = false;
   bool ended_ = false;              // with its store
+  bool failed_ = false;
 };
 
 inline void OpenMemoryScans::EndAll() {
   std::lock_guard<std::mutex> guard(mutex_);
   for (MemoryScan* scan : scans_) {
-    scan->rows_.reset();
-    scan->table_ = FrozenTable();
-    scan->view_.reset();
+    scan->LetGo();
     scan->ended_ = true;
   }
   scans_.clear();

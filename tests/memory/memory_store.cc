@@ -1,8 +1,8 @@
-// What a store in memory does where there is no memory, or too little: memory_store.h.
+// What a store in memory does where there is no memory, or too little: memory_store.h, memory_scan.h.
 //
 //   memory_store SEED STEPS
 //
-//   A close that fails leaves the store open, with the batch that was.
+//   A close that fails leaves the store open, with the batch that was. A scan that failed gives no more rows, and says why.
 //   An offset that would pass the limit is refused with its write.
 //
 // Ends with what does not hold, or says nothing.
@@ -66,6 +66,69 @@ void CheckCloses() {
   CHECK(RunsOutOfMemory(0, /*for_good=*/true, [&] { Found(&store, Key(1, 0)); }));
 }
 
+ScanOptions Options() {
+  ScanOptions options;
+  options.table = kTable;
+  options.range = kGroups;
+  options.key_columns = options.value_columns = {0};
+  options.batch_rows = 100;
+  return options;
+}
+
+// Every allocation of a scan fails once.
+void CheckScans() {
+  constexpr uint64_t kRows = 500;
+  const KeyCodec keys({{"key", Type(), false}}, false, HashKind::kMurmur);
+  const ValueCodec values({{"value", Type(), false}}, false);
+  for (const bool is_ordered : {false, true}) {
+    MemoryStore store(0);
+    store.tables()->Own(kGroups);
+    TableShape shape;
+    shape.table = kTable;
+    shape.range = kGroups;
+    shape.is_ordered = is_ordered;
+    store.Declare(shape);
+    for (uint64_t i = 0; i < kRows; ++i) CHECK(store.PutRow(Key(static_cast<int>(i % 3), i), std::string(8, 'v'), true).ok());
+    for (int64_t allowed = 0;; ++allowed) {
+      const auto scan = store.NewScan(Options(), keys, KeyCodec(), values);
+      uint64_t rows = 0;
+      const bool failed = RunsOutOfMemory(allowed, /*for_good=*/false, [&] {
+        for (int64_t some = 1; some != 0; rows += static_cast<uint64_t>(some)) {
+          OwnedArray key_rows, user_keys, value_rows;
+          CHECK(scan->Next(&some, key_rows.get(), user_keys.get(), value_rows.get()).ok());
+        }
+      });
+      for (int again = 0; again < 2 && failed; ++again) {
+        int64_t some = 1;
+        OwnedArray key_rows, user_keys, value_rows;
+        const Status status = scan->Next(&some, key_rows.get(), user_keys.get(), value_rows.get());
+        CHECK(status.code() == Code::kClosed && some == 0);
+        CHECK(status.message().find("memory") != std::string::npos);
+      }
+      if (failed) continue;
+      CHECK(rows == kRows);
+      break;
+    }
+    ScanOptions options = Options();
+    options.key = MemoryTables::Encoded(1, kTable, {});
+    for (int64_t allowed = 0;; ++allowed) {
+      const auto scan = store.NewScan(options, keys, KeyCodec(), values);
+      uint64_t rows = 0;
+      RowSet user_keys, entries;
+      const bool failed = RunsOutOfMemory(allowed, /*for_good=*/false, [&] {
+        do {
+          CHECK(scan->NextEntries(20, &user_keys, &entries).ok());
+          rows += user_keys.size();
+        } while (user_keys.size() != 0);
+      });
+      if (failed) CHECK(scan->NextEntries(20, &user_keys, &entries).code() == Code::kClosed && user_keys.size() == 0);
+      if (failed) continue;
+      CHECK(rows == kRows / 3 + 1);
+      break;
+    }
+  }
+}
+
 void CheckOffsets() {
   MemoryStore store(1 << 20);
   store.tables()->Own(kGroups);
@@ -88,6 +151,7 @@ void CheckOffsets() {
 
 int main() {
   sfkv::CheckCloses();
+  sfkv::CheckScans();
   sfkv::CheckOffsets();
   return 0;
 }

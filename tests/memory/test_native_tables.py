@@ -1,4 +1,4 @@
-"""Tables and stores in memory, the row cache and guards by themselves, in C++ and under sanitizers: the programs say what they do."""
+"""Stores in memory, their tables, the row cache and guards in C++, under sanitizers: the programs say what they do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def run(folder: Path, name: str, sanitizers: str, steps: int) -> None:
 
 
 programs = pytest.mark.parametrize(
-    ("name", "steps"), [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000), ("memory_store", 1), ("guards", 1000)]
+    ("name", "steps"),
+    [("rows_and_maps", 3000), ("row_cache", 20_000), ("memory_tables", 3000), ("memory_store", 1), ("guards", 1000)],
 )
 
 
