@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import dataclasses
 import os
+import threading
 import time
 import traceback
 import warnings
@@ -56,6 +57,7 @@ class KeyedStateBackend:
         self._restored_from = restored_from
         self._registry = Registry(engine.store, engine.forget)
         self._finisher: ThreadPoolExecutor | None = None
+        self._finisher_threads: set[int] = set()  # one, when it has begun
         self._pending: list[Future[Snapshot]] = []
         _open_backends.add(self)
 
@@ -355,7 +357,8 @@ class KeyedStateBackend:
             bring_files = self._engine.begin_snapshot(folder)
             begun = dataclasses.replace(begun, sync_ms=(time.monotonic() - started) * 1000)
             if self._finisher is None:
-                self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sfkv-snapshot")
+                note = self._finisher_threads.add  # a bound method of the backend would keep it for the thread's life
+                self._finisher = ThreadPoolExecutor(1, "sfkv-snapshot", lambda: note(threading.get_ident()))
             future = self._finisher.submit(local.complete, begun, bring_files, started)
         except BaseException as error:
             local.abandon(folder)
@@ -412,9 +415,17 @@ class KeyedStateBackend:
                 engine's own end failed.
             SchemaError: state in memory holds an object that msgpack cannot. The backend stays open: clear it, and close again.
 
-        Closing again does nothing.
+        Closing again does nothing. A callback of a snapshot's future may close, too: where later snapshots are not complete, the
+        call returns, and the backend is closed when they are.
         """
         if self._store.in_child:
+            return
+        in_finisher = threading.get_ident() in self._finisher_threads
+        unfinished = [future for future in self._pending if not future.done()] if in_finisher else []
+        if unfinished:
+            # This thread is to complete them, and would wait for itself: it comes back here behind the last, which holds the
+            # backend until then. So does one that is collected as garbage in the midst of a snapshot of its own.
+            unfinished[-1].add_done_callback(lambda _: self.close(discard=discard))
             return
         wait(self._pending)
         try:
@@ -422,9 +433,9 @@ class KeyedStateBackend:
         finally:
             if self._store.closed:
                 _open_backends.discard(self)
-                if self._finisher is not None:
-                    self._finisher.shutdown()
-                    self._finisher = None
+                finisher, self._finisher = self._finisher, None
+                if finisher is not None:
+                    finisher.shutdown(wait=not in_finisher)  # a thread cannot join itself, and ends behind this call
 
     def __enter__(self) -> KeyedStateBackend:
         return self

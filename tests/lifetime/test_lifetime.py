@@ -11,6 +11,7 @@ import pytest
 
 import sfkv
 from sfkv.backend.keyed import _open_backends
+from sfkv.checkpoint import local
 
 pytestmark = pytest.mark.backends
 
@@ -128,6 +129,70 @@ def test_a_state_keeps_its_backend_open(tmp_path):
         assert sum(batch.num_rows for batch in scan) == 10
         del scan
         gc.collect()
+
+
+def threads_of_snapshots():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("sfkv-snapshot")]
+
+
+def all_end(threads):
+    for thread in threads:
+        thread.join(timeout=20)
+    return not any(thread.is_alive() for thread in threads)
+
+
+def test_a_backend_that_its_own_snapshot_thread_collects_is_closed_when_the_snapshots_are_complete(tmp_path, monkeypatch):
+    """Garbage is collected in whatever thread makes some: this one completes the snapshots that closing waits for."""
+    encode = local.encode_manifest
+    dropped = threading.Event()
+
+    def encode_after_collecting(*args):
+        dropped.wait(20)
+        gc.collect()
+        return encode(*args)
+
+    def take():
+        keyed = sfkv.open(tmp_path / "s", key=int)
+        keyed.value_state("v", int).put_many(range(1000), range(1000))
+        cycle = {"keyed": keyed}
+        cycle["self"] = cycle
+        return [keyed.snapshot(id, tmp_path / "snapshots") for id in (1, 2)]
+
+    monkeypatch.setattr(local, "encode_manifest", encode_after_collecting)
+    gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        futures = take()
+        threads = threads_of_snapshots()
+        assert len(threads) == 1
+        dropped.set()
+        assert [future.result(timeout=20).id for future in futures] == [1, 2]
+        assert all_end(threads)
+    del futures
+    assert not _open_backends
+    with sfkv.open(tmp_path / "s") as keyed:  # it was marked clean
+        assert keyed.value_state("v", int).get(999) == 999
+    assert [snapshot.id for snapshot in sfkv.list_snapshots(tmp_path / "snapshots")] == [1, 2]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_callback_of_a_snapshot_may_close_the_backend(tmp_path, caplog, count):
+    keyed = sfkv.open(tmp_path / "s", key=int)
+    keyed.value_state("v", int).put(1, 1)
+    begin = threading.Event()
+    keyed.snapshot(0, tmp_path / "snapshots").result()
+    threads = threads_of_snapshots()
+    keyed._finisher.submit(begin.wait, 20)
+    futures = [keyed.snapshot(id, tmp_path / "snapshots") for id in range(1, count + 1)]
+    for future in futures:
+        future.add_done_callback(lambda _: keyed.close())
+    begin.set()
+    assert [future.result(timeout=20).id for future in futures] == list(range(1, count + 1))
+    assert all_end(threads)
+    assert keyed.closed
+    assert not caplog.records  # which tell of a callback that raised
+    with sfkv.open(tmp_path / "s") as again:
+        assert again.value_state("v", int).get(1) == 1
 
 
 def test_states_and_scans_in_cycles_are_collected_in_any_order(tmp_path):
