@@ -415,8 +415,8 @@ class KeyedStateBackend:
                 engine's own end failed.
             SchemaError: state in memory holds an object that msgpack cannot. The backend stays open: clear it, and close again.
 
-        Closing again does nothing. A callback of a snapshot's future may close, too: where later snapshots are not complete, the
-        call returns, and the backend is closed when they are.
+        Closing again does nothing. A callback of a snapshot's future may close, too: where later snapshots are not complete,
+        the call returns, and the backend is closed when they are.
         """
         if self._store.in_child:
             return

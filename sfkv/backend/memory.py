@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sfkv import _core, _memory, _table
-from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
+from sfkv._errors import ConfigError, CorruptionError, StorageError, of_system
 from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._store import RESERVED_GROUP
@@ -22,7 +22,7 @@ from sfkv.backend.registry import KINDS, read_tables
 from sfkv.backend.slot import Slot
 from sfkv.checkpoint.local import replace_durably
 from sfkv.checkpoint.manifest import Files, Layout, Snapshot
-from sfkv.checkpoint.restore import blocks_of, check_empty, load, single_snapshot, verify
+from sfkv.checkpoint.restore import blocks_of, check_empty, load, not_restored, single_snapshot, undo, verify
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows, write_rows
 from sfkv.config._sizes import parse_bytes
 
@@ -109,24 +109,26 @@ class HashMapStateBackend:
         if target is not None:
             check_empty(target)
         verify(snapshot)
-        with self._opening(target, None) as store:
-            try:
+        try:
+            with self._opening(target, None) as store:
                 _fill(store, blocks_of(snapshot), lambda: agree(store, schema, snapshot.max_parallelism, snapshot.key_groups))
-            except OSError as error:
-                if isinstance(error, Error):
+                if target is None:
+                    return self._opened(store, None, schema, slot, snapshot)
+                check_empty(target)  # still; and only now it is made, so that a failure leaves nothing
+                was_there = os.path.isdir(target)
+                directory = None
+                try:
+                    directory = _core.Directory(str(target), create=True, recover=False)
+                    return self._opened(store, directory, schema, slot, snapshot)
+                except BaseException as error:
+                    undo(target, was_there, error)
+                    if directory is not None:
+                        directory.close()
                     raise
-                raise CheckpointError(
-                    f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=store.path
-                ) from error
-            if target is None:
-                return self._opened(store, None, schema, slot, snapshot)
-            check_empty(target)  # still; and only now it is made, so that a failure leaves nothing
-            directory = _core.Directory(str(target), create=True, recover=False)
-            try:
-                return self._opened(store, directory, schema, slot, snapshot)
-            except BaseException:
-                directory.close()
+        except OSError as error:
+            if isinstance(error, CorruptionError):
                 raise
+            raise not_restored(snapshot, "memory" if target is None else str(target), error) from error
 
     @contextlib.contextmanager
     def _opening(self, path: Path | None, directory: _core.Directory | None) -> Iterator[_memory.MemoryStore]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sfkv import _core
-from sfkv._errors import ConfigError
+from sfkv._errors import ConfigError, StorageError
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
@@ -104,20 +105,26 @@ class EmbeddedRocksDBStateBackend:
             The backend; ``restored_from.metadata`` is what was stored with the snapshot.
 
         Raises:
-            CorruptionError: naming the file of the snapshot that is missing, torn or altered; ``path`` is as it was.
-            CheckpointError: there is no such snapshot, or ``path`` is not empty.
+            CorruptionError: naming the file of the snapshot that is missing, torn or altered.
+            CheckpointError: there is no such snapshot; ``path`` is not empty; or the disk or the engine failed: see the cause.
             SchemaError, KeyGroupError, FormatError: it holds something else; shows both.
             ConfigError: an option is wrong, or ``snapshots`` is not one snapshot.
+
+            With each of them, ``path`` is as it was.
         """
         check_options(slot)
         target = parse_directory(path)
         snapshot = single_snapshot(snapshots)
         schema = agree_with(snapshot, key, key_groups)
+
+        def open_store() -> KeyedStateBackend:
+            return self._open(target, schema, slot, snapshot.max_parallelism, snapshot.key_groups, restored_from=snapshot)
+
         if snapshot.layout == "rows":
-            restore_rows(snapshot, target, lambda directory: self._store(directory, slot or Slot(), create=True))
-        else:
-            restore_files(snapshot, target)
-        return self._open(target, schema, slot, snapshot.max_parallelism, snapshot.key_groups, restored_from=snapshot)
+            return restore_rows(
+                snapshot, target, lambda directory: self._store(directory, slot or Slot(), create=True), open_store
+            )
+        return restore_files(snapshot, target, open_store)
 
     def _open(
         self,
@@ -141,7 +148,9 @@ class EmbeddedRocksDBStateBackend:
                 store.flush()  # what a store is does not depend on how it ends
             return KeyedStateBackend(_Engine(store), schema, slot, restored_from)
         except BaseException:
-            store.close(store.was_unclean)  # as it was found
+            with contextlib.suppress(StorageError):
+                store.close(store.was_unclean)  # as it was found
+            store.close(discard=True)  # if that failed: it would stay open
             raise
 
     def _store(self, path: Path, slot: Slot, *, create: bool, recover: bool = False) -> _core.RocksDBStore:

@@ -10,11 +10,14 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 from sfkv import _core, _store
-from sfkv._errors import CheckpointError, ConfigError, CorruptionError, Error, StorageError
+from sfkv._errors import BusyError, CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv.checkpoint.manifest import Snapshot, check_files, read_manifest
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows
+
+_Opened = TypeVar("_Opened")
 
 
 def single_snapshot(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Snapshot:
@@ -34,32 +37,57 @@ def single_snapshot(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLi
     return read_manifest(snapshot)
 
 
-def restore_files(snapshot: Snapshot, target: Path) -> None:
-    """Makes ``target``, which is missing or empty, a closed store with the snapshot's rows. On an error it is as it was.
+def restore_files(snapshot: Snapshot, target: Path, open_store: Callable[[], _Opened]) -> _Opened:
+    """Makes ``target``, which is missing or empty, a closed store with the snapshot's rows, and opens it.
 
     Raises:
         CorruptionError: naming the file that is missing, torn or altered.
-        CheckpointError: if ``target`` is not empty, or cannot be written.
+        CheckpointError: if ``target`` is not empty, or cannot be written or opened.
+
+        With every error ``target`` is as it was.
     """
     check_empty(target)
     verify(snapshot)
-    with _making(snapshot, target) as partial:
-        _bring_files(snapshot, partial)
+    return _make(snapshot, target, lambda partial: _bring_files(snapshot, partial), open_store)
 
 
-def restore_rows(snapshot: Snapshot, target: Path, make_store: Callable[[Path], _core.RocksDBStore]) -> None:
+def restore_rows(
+    snapshot: Snapshot, target: Path, make_store: Callable[[Path], _core.RocksDBStore], open_store: Callable[[], _Opened]
+) -> _Opened:
     """The same from the rows of a snapshot; ``make_store`` makes an empty store in a directory."""
-    check_empty(target)
-    verify(snapshot)
-    with _making(snapshot, target) as partial:
+
+    def fill(partial: Path) -> None:
         store = make_store(partial)
         try:
             store.own(snapshot.max_parallelism, *snapshot.key_groups)
             load(store, blocks_of(snapshot), str(snapshot.path))
+            store.close()
         except BaseException:
             store.close(discard=True)
             raise
-        store.close()
+
+    check_empty(target)
+    verify(snapshot)
+    return _make(snapshot, target, fill, open_store)
+
+
+def undo(target: Path, was_there: bool, error: BaseException) -> None:
+    """Leaves of a target whose opening failed what it was: an empty directory, or none. Not if somebody else has it by now."""
+    if isinstance(error, BusyError):
+        return
+    with contextlib.suppress(OSError):
+        for name in os.listdir(target):
+            os.unlink(target / name)
+        if not was_there:
+            target.rmdir()
+
+
+def not_restored(snapshot: Snapshot, target: str, cause: OSError) -> CheckpointError:
+    """What a failure of the engine or the disk is raised as, which may name a directory that is gone by then."""
+    error = CheckpointError(f"snapshot {snapshot.id} was not restored into {target}: {cause}", operation="restore", path=target)
+    known = cause if isinstance(cause, Error) else of_system(cause, "restore", target)
+    error.code, error.retryable = known.code, known.retryable
+    return error
 
 
 def load(store: _store.Store, blocks: Iterator[tuple[int, bytes]], path: str) -> None:
@@ -103,27 +131,30 @@ def _blocks_between(store: _core.RocksDBStore, first: bytes, bound: bytes) -> It
             yield key_group, block
 
 
-@contextlib.contextmanager
-def _making(snapshot: Snapshot, target: Path) -> Iterator[Path]:
-    """A directory that becomes ``target`` when all has gone well; else nothing is left of it."""
+def _make(snapshot: Snapshot, target: Path, fill: Callable[[Path], None], open_store: Callable[[], _Opened]) -> _Opened:
+    """A directory that becomes ``target`` when it was filled. If that fails, or opening it, nothing is left of it."""
     partial = target.with_name(target.name + ".restoring")
+    was_there = os.path.isdir(target)
     is_current = _is_current(target)
+    made = False
     try:
         _core.make_directories(target.parent)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        yield partial
+        fill(partial)
         partial.rename(target)
+        made = True
         if is_current:
             os.chdir(target)  # the process stays where it was: what it was in is gone
         _core.sync_directory(target.parent)
+        return open_store()
     except BaseException as error:
         shutil.rmtree(partial, ignore_errors=True)
-        if not isinstance(error, (OSError, Error)) or isinstance(error, CorruptionError):
+        if made:
+            undo(target, was_there, error)
+        if not isinstance(error, OSError) or isinstance(error, CorruptionError):
             raise
-        raise CheckpointError(
-            f"snapshot {snapshot.id} was not restored: {error}", operation="restore", path=str(target)
-        ) from error
+        raise not_restored(snapshot, str(target), error) from error
 
 
 def _is_current(directory: Path) -> bool:
