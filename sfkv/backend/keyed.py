@@ -187,10 +187,10 @@ class KeyedStateBackend:
             What each one's ``get_many`` would answer, in the order of the pairs.
 
         Raises:
-            UsageError: one is another kind of state, which has a ``get_many`` of its own, or is another backend's.
+            UsageError: one is no pair, or of another kind of state, which has a ``get_many`` of its own, or another backend's.
             SchemaError, KeyGroupError, ClosedError, BusyError, StorageError: before anything is read, if a key is bad.
         """
-        pairs = list(reads)
+        pairs = _pairs_of(reads)
         for state, _ in pairs:
             if not isinstance(state, (ValueState, Table)):
                 raise UsageError(f"{state!r} is no value state or table: use its own get_many", operation="get_many")
@@ -459,6 +459,19 @@ class KeyedStateBackend:
         first, last = self.key_groups
         state = "closed" if self.closed else f"{len(self._registry.tables)} states"
         return f"KeyedStateBackend({self.path!r}, key={self._key}, key_groups={first}-{last}, {state})"
+
+
+def _pairs_of(reads: Any) -> list[tuple[Any, Any]]:
+    """What ``get_many`` is asked for, if it is pairs."""
+    is_several = isinstance(reads, Iterable) and not isinstance(reads, (str, bytes, ValueState, Table))
+    pairs = list(reads) if is_several else [reads]
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise UsageError(
+                f"each read is a pair of a value state or table and its keys, and {pair!r} is none: [(state, keys), ...]",
+                operation="get_many",
+            )
+    return [(state, keys) for state, keys in pairs]
 
 
 # Backends that are open when the interpreter exits are closed before their threads lose it.

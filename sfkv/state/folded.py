@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from sfkv import _table
 from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema
 from sfkv.state.folding import Folding
-from sfkv.state.scan import Scan, ScanColumns
+from sfkv.state.scan import Scan, ScanColumns, not_iterable
 
 _ABSENT = object()
 
@@ -78,6 +78,10 @@ class FoldedState:
         if result is _ABSENT:
             raise KeyError(key)
         return result
+
+    def __iter__(self) -> NoReturn:
+        """UsageError: a state is scanned."""
+        raise not_iterable(self._name)
 
     # --- Batches.
 

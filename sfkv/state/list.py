@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from sfkv import _list, _table
 from sfkv._errors import SchemaError
 from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.state.scan import Scan, ScanColumns
+from sfkv.state.scan import Scan, ScanColumns, not_iterable
 
 
 class ListState:
@@ -84,6 +84,10 @@ class ListState:
         if not values:
             raise KeyError(key)
         return values
+
+    def __iter__(self) -> NoReturn:
+        """UsageError: a state is scanned."""
+        raise not_iterable(self._name)
 
     # --- Batches.
 

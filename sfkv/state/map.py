@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, KeysView, Mapping, MutableMapping
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from sfkv import _map, _table
 from sfkv._errors import BusyError, ClosedError, SchemaError
 from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.state.scan import Scan, ScanColumns
+from sfkv.state.scan import Scan, ScanColumns, not_iterable
 
 
 class MapState:
@@ -90,6 +90,10 @@ class MapState:
     def __getitem__(self, key: Any) -> MapView:
         """The map of a key as a MutableMapping, which works on the state; empty if there is none."""
         return MapView(self._maps, key)
+
+    def __iter__(self) -> NoReturn:
+        """UsageError: a state is scanned."""
+        raise not_iterable(self._name)
 
     # --- Batches.
 

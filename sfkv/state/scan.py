@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv import _scan, _table
-from sfkv._errors import ConfigError, SchemaError
+from sfkv._errors import BusyError, ClosedError, ConfigError, SchemaError, UsageError
 from sfkv._types import KeySchema
 
 
@@ -101,8 +101,9 @@ class Scan:
     Any Arrow consumer reads it as a stream: ``polars.DataFrame(scan)``, ``duckdb.from_arrow(scan.to_arrow())``.
 
     Lifetime:
-        It holds files of the store until it ends: by its last batch, by ``close()``, as a context manager, or with the
-        backend. Writes made meanwhile are not seen.
+        It holds files of the store until it ends: by its last batch, by an error, by ``close()``, as a context manager, or with
+        the backend. Writes made meanwhile are not seen. What ended by an error raises ClosedError from then on; BusyError is
+        none of these.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class Scan:
         self._convert = convert
         self._schema = columns.schema
         self._order = columns.order
+        self._failure: str | None = None  # what ended it before its end
         with_values = columns.value_type is not None
         self._scan: _scan.Scan | None = _scan.Scan(table, batch_rows, with_values, None, columns, rows)
 
@@ -130,12 +132,28 @@ class Scan:
         return self
 
     def __next__(self) -> pa.RecordBatch:
+        if self._failure is not None:
+            raise ClosedError(f"the scan ended before all rows were given, by an error: begin another one ({self._failure})")
         if self._scan is None:
             raise StopIteration
-        batch = self._scan.next_batch()
+        try:
+            batch = self._next_batch(self._scan)
+        except BusyError:
+            raise  # before anything was read: the next call goes on
+        except BaseException as error:
+            self._failure = f"{type(error).__name__}: {error}"  # rows that were read are lost: what is left is not the rest
+            self.close()
+            raise
         if batch is None:
             self.close()
             raise StopIteration
+        return batch
+
+    def _next_batch(self, scan: _scan.Scan) -> pa.RecordBatch | None:
+        """The next rows; None at the end."""
+        batch = scan.next_batch()
+        if batch is None:
+            return None
         keys, user_keys, values = batch
         if self._convert is not None:
             values = self._convert(values)
@@ -162,6 +180,15 @@ class Scan:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def not_iterable(state: str) -> UsageError:
+    """What iterating a state is refused with. Without it, Python would ask for the keys 0, 1, 2, ... by ``__getitem__``."""
+    return UsageError(
+        f"a state is not iterated by itself: use scan_keys() for its keys, scan() for all of it [state {state!r}]",
+        operation="iter",
+        state=state,
+    )
 
 
 def _check_batch_rows(batch_rows: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from sfkv._errors import SchemaError
 from sfkv._offsets import encode_offset
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.state.scan import RowRange, Scan, ScanColumns
+from sfkv.state.scan import RowRange, Scan, ScanColumns, not_iterable
 
 _NOTHING = RowRange(key_groups=(0, -1))
 
@@ -92,6 +92,10 @@ class Table:
         if value is None:
             raise KeyError(key)
         return value
+
+    def __iter__(self) -> NoReturn:
+        """UsageError: a state is scanned."""
+        raise not_iterable(self._name)
 
     # --- Batches.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from sfkv import _table
 from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
 from sfkv.state.bundle import Bundle
-from sfkv.state.scan import Scan, ScanColumns
+from sfkv.state.scan import Scan, ScanColumns, not_iterable
 
 
 class ValueState:
@@ -79,6 +79,10 @@ class ValueState:
         if value is None:
             raise KeyError(key)
         return value
+
+    def __iter__(self) -> NoReturn:
+        """UsageError: a state is scanned."""
+        raise not_iterable(self._name)
 
     # --- Batches.
 

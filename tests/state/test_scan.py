@@ -102,6 +102,68 @@ def test_a_scan_ends_and_stays_ended(keyed):
     assert keyed._store.open_scans == 0
 
 
+class Odd:
+    """Counts, and cannot tell an even count."""
+
+    def create(self):
+        return 0
+
+    def add(self, accumulator, value):
+        return accumulator + value
+
+    def merge(self, a, b):
+        return a + b
+
+    def result(self, accumulator):
+        if accumulator % 2 == 0:
+            raise ArithmeticError("even")
+        return accumulator
+
+
+def test_a_scan_that_failed_does_not_look_complete(keyed):
+    state = keyed.aggregating_state("odd", int, Odd(), result=int)
+    state.add_many(["a", "b", "c"], [1, 2, 3])
+    for batch_rows in (1, 65536):
+        scan = state.scan(batch_rows=batch_rows)
+        with pytest.raises(sfkv.UsageError, match="even"):
+            scan.to_arrow()
+        assert keyed._store.open_scans == 0
+        with pytest.raises(sfkv.ClosedError):
+            next(scan)
+        for again in (scan.to_arrow, lambda: pa.table(scan)):  # noqa: B023
+            with pytest.raises(ValueError, match="ended before all rows were given.*even"):
+                again()
+    state.add("b", 1)
+    assert state.scan().to_arrow().num_rows == 3
+
+
+def test_a_state_is_not_iterated_but_scanned(keyed, tmp_path):
+    """With brackets alone, Python would ask for the keys 0, 1, 2 and so on, and for a map state never end."""
+    states = [
+        keyed.value_state("v", int),
+        keyed.list_state("l", int),
+        keyed.map_state("m", int, int),
+        keyed.reducing_state("r", int, "sum"),
+        keyed.aggregating_state("a", int, "mean"),
+        keyed.table("t", int, int),
+    ]
+    for state in states:
+        for iterate in (iter, list, dict):
+            with pytest.raises(sfkv.UsageError, match=r"scan_keys\(\)") as raised:
+                iterate(state)
+            assert raised.value.state == state.name
+    assert "a" not in states[0]
+
+
+def test_reads_of_several_states_are_pairs(keyed):
+    value, entries = keyed.value_state("v", int), keyed.map_state("m", str, int)
+    for wrong in (None, 5, "ab", value, entries, [value], [entries], [(value,)], [(value, ["a"], 1)], {value: ["a"]}):
+        with pytest.raises(sfkv.UsageError, match="pair|scan_keys"):
+            keyed.get_many(wrong)
+    with pytest.raises(sfkv.UsageError, match="its own get_many"):
+        keyed.get_many([(entries, ["a"])])
+
+
 def test_a_scan_ends_with_its_backend_and_the_directory_is_free(tmp_path):
     """A live iterator in a peer keeps the lock after close(), so that the directory cannot be opened again."""
     keyed = sfkv.open(tmp_path / "s", key=str)
