@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from sfkv._errors import SchemaError
 from sfkv._stored_types import NO_DEFAULT, TYPE_NAMES, Column, field_text, type_text
+from sfkv.config._options import chosen_columns
 
 _MAX_COLUMNS = 1024
 _MAX_LIST_SIZE = 1 << 24
@@ -50,14 +51,19 @@ class Msgpack:
             The default keeps what msgpack has: numbers, text, bytes, lists, dicts, None.
 
     Raises:
-        SchemaError: on reading, if what is stored is not of that type; on writing, if msgpack cannot hold it.
+        SchemaError: ``type`` is no type that msgspec knows; on reading, if what is stored is not of it; on writing, if msgpack
+            cannot hold the object.
     """
 
     name = "msgpack"
 
     def __init__(self, type: Any = Any) -> None:
         self.type = type
-        self._decode = msgspec.msgpack.Decoder(type).decode
+        try:
+            self._decode = msgspec.msgpack.Decoder(type).decode
+        except TypeError as error:
+            text = f"msgpack cannot be decoded to {type!r}: pass a class, or a type such as list[int] ({error})"
+            raise SchemaError(text) from error
         self.is_live = False  # its bytes are what is stored
         self._encode = msgspec.msgpack.Encoder().encode
 
@@ -233,9 +239,7 @@ def _group_text(group_by: list[str] | None) -> str:
 
 def _check_group(group_by: Sequence[str] | str, names: list[str]) -> list[str] | None:
     """The columns that make the key group; None if they are all of them in their own order."""
-    group = [group_by] if isinstance(group_by, str) else list(group_by)
-    if not group or not all(group.count(name) == 1 and name in names for name in group):
-        raise SchemaError(f"group_by is {group_by!r}: name one or more of the key's columns, each once: {', '.join(names)}")
+    group = chosen_columns(group_by, "group_by", names)
     return None if group == names else group
 
 

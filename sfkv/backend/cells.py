@@ -9,6 +9,7 @@ from typing import Any
 from sfkv import _batch, _store
 from sfkv._errors import BusyError, ClosedError, ConfigError, CorruptionError, SchemaError
 from sfkv.backend.names import encode_name
+from sfkv.config._options import whole_number
 
 _RULES = ("max", "min", "sum", "union")
 _INT, _FLOAT, _BYTES = range(3)
@@ -117,8 +118,9 @@ def _encode(name: str, value: Any) -> tuple[int, bytes]:
         return _BYTES, value
     if isinstance(value, float):
         return _FLOAT, struct.pack("<d", value)
-    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
-        return _INT, struct.pack("<q", value)
+    number = whole_number(value)
+    if number is not None and -(2**63) <= number < 2**63:
+        return _INT, struct.pack("<q", number)
     raise SchemaError(f"cell {name!r}: {value!r} is no int of 64 bits, float or bytes")
 
 

@@ -15,25 +15,25 @@ from sfkv import _batch, _store
 from sfkv._descriptions import UNREADABLE, read_operator
 from sfkv._errors import ConfigError, CorruptionError, FormatError, KeyGroupError, SchemaError, StorageError
 from sfkv._types import KeySchema
-from sfkv.backend.routing import check_parallelism
-from sfkv.backend.slot import check_slot
+from sfkv.backend.routing import MAX_PARALLELISM, parse_parallelism
 from sfkv.checkpoint.manifest import Snapshot
+from sfkv.config._options import parse_path
 
 _DEFAULT_MAX_PARALLELISM = 128
 
 
-def check_options(slot: Any, max_parallelism: Any = None) -> None:
-    """Refuses what opening and restoring cannot take, before they begin."""
-    check_slot(slot)
-    if max_parallelism is not None:
-        check_parallelism(max_parallelism)
+def parse_range(path: Path | None, max_parallelism: Any, key_groups: Any) -> tuple[int | None, tuple[int, int] | None]:
+    """The two as they are asked for, before anything is made: a new store has the default of the first."""
+    count = None if max_parallelism is None else parse_parallelism(max_parallelism)
+    if key_groups is None:
+        return count, None
+    is_new = path is None or not os.path.exists(path / "SFKV")
+    return count, _check_range(key_groups, count or (_DEFAULT_MAX_PARALLELISM if is_new else MAX_PARALLELISM))
 
 
 def parse_directory(path: Any) -> Path:
     """The directory of a store, as an absolute path whose last part is its name."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise ConfigError(f"path is {path!r}: state on disk needs a directory; HashMapStateBackend takes None")
-    directory = Path(path).absolute()
+    directory = parse_path(path, "path", "state on disk needs a directory; HashMapStateBackend takes None").absolute()
     return directory.resolve() if ".." in directory.parts else directory
 
 

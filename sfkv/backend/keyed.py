@@ -340,18 +340,19 @@ class KeyedStateBackend:
             CheckpointError: from the call, or from the future; nothing half-written is left.
             UsageError: a batch is open.
             SchemaError: msgpack cannot hold the metadata.
-            ConfigError: ``id``.
+            ConfigError: ``id`` or ``storage``.
             ClosedError, BusyError
 
         Cost:
             On RocksDB the call flushes what is not in files yet, and links files. In memory it copies nothing: what is written
             before the snapshot is done copies the pages that it touches. The rest happens in a thread.
         """
-        local.check_id(id)
+        id = local.parse_id(id)
+        place = local.parse_storage(storage)
         described = describe_metadata(metadata)
         _batch.refuse(self._store, "snapshot")
         started = time.monotonic()
-        folder = local.prepare_folder(storage, id)
+        folder = local.prepare_folder(place, id)
         try:
             begun = self._describe(id, folder, parse_metadata(described, str(folder)))
             bring_files = self._engine.begin_snapshot(folder)

@@ -16,10 +16,10 @@ from sfkv._evolution import with_history
 from sfkv._rows import KeyRows, ValueRows
 from sfkv._store import RESERVED_GROUP
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
+from sfkv.backend.identity import agree, agree_with, asking_for_a_key, parse_directory, parse_range
 from sfkv.backend.keyed import KeyedStateBackend
 from sfkv.backend.registry import KINDS, read_tables
-from sfkv.backend.slot import Slot
+from sfkv.backend.slot import Slot, check_slot
 from sfkv.checkpoint.local import replace_durably
 from sfkv.checkpoint.manifest import Files, Layout, Snapshot
 from sfkv.checkpoint.restore import blocks_of, check_empty, load, not_restored, single_snapshot, undo, verify
@@ -73,11 +73,12 @@ class HashMapStateBackend:
         Raises:
             LimitError: the state takes more than ``memory_limit``.
         """
-        check_options(slot, max_parallelism)
+        check_slot(slot)
         schema = None if key is None else KeySchema.of(key)
         if path is None and schema is None:
             raise ConfigError("state without a directory is new: pass key=, such as key=str")
         place = None if path is None else parse_directory(path)
+        max_parallelism, key_groups = parse_range(place, max_parallelism, key_groups)
         directory = None if place is None else _open_directory(place, schema, create, recover)
         with self._opening(place, directory) as store:
             rows = _stored_rows(place)
@@ -102,7 +103,7 @@ class HashMapStateBackend:
         Raises:
             LimitError: the state takes more than ``memory_limit``.
         """
-        check_options(slot)
+        check_slot(slot)
         target = None if path is None else parse_directory(path)
         snapshot = single_snapshot(snapshots)
         schema = agree_with(snapshot, key, key_groups)

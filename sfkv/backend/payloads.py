@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from sfkv import _batch, _store
 from sfkv._errors import KeyGroupError, LimitError, SchemaError
+from sfkv.config._options import whole_number
 
 _MAX_BYTES = 256 << 20
 
@@ -76,9 +77,10 @@ class Payloads:
 
     def _row(self, key_group: int) -> bytes:
         first, last = self._store.key_groups
-        if isinstance(key_group, bool) or not isinstance(key_group, int) or not first <= key_group <= last:
+        number = whole_number(key_group)
+        if number is None or not first <= number <= last:
             raise KeyGroupError(f"key group {key_group!r} is none of this backend's, which owns {first} to {last}")
-        return key_group.to_bytes(2, "big") + bytes([self._table])
+        return number.to_bytes(2, "big") + bytes([self._table])
 
     def _check(self, payload: bytes | None) -> bytes | None:
         if payload is not None and not isinstance(payload, bytes):

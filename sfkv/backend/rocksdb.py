@@ -12,11 +12,12 @@ from sfkv import _core
 from sfkv._errors import ConfigError, StorageError
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
-from sfkv.backend.identity import agree, agree_with, asking_for_a_key, check_options, parse_directory
+from sfkv.backend.identity import agree, agree_with, asking_for_a_key, parse_directory, parse_range
 from sfkv.backend.keyed import KeyedStateBackend
-from sfkv.backend.slot import Slot
+from sfkv.backend.slot import Slot, check_slot
 from sfkv.checkpoint.manifest import Files, Layout, Snapshot
 from sfkv.checkpoint.restore import restore_files, restore_rows, single_snapshot
+from sfkv.config._options import whole_number
 from sfkv.config._sizes import parse_bytes
 
 _MOST_WRITE_BYTES = 256 << 20
@@ -38,11 +39,12 @@ class EmbeddedRocksDBStateBackend:
         self._write_batch_bytes = parse_bytes(write_batch_bytes, "write_batch_bytes")
         if not 1 <= self._write_batch_bytes <= _MOST_WRITE_BYTES:  # calls ask for so much memory at once
             raise ConfigError(f'write_batch_bytes is {write_batch_bytes!r}: use 1 byte to "256MB"')
-        if isinstance(read_chunk_keys, bool) or not isinstance(read_chunk_keys, int) or not 1 <= read_chunk_keys <= 1 << 20:
+        chunk_keys = whole_number(read_chunk_keys)
+        if chunk_keys is None or not 1 <= chunk_keys <= 1 << 20:
             raise ConfigError(f"read_chunk_keys is {read_chunk_keys!r}: use a whole number from 1 to {1 << 20}")
         if not isinstance(row_cache, bool):
             raise ConfigError(f"row_cache is {row_cache!r}: use True or False")
-        self._read_chunk_keys = read_chunk_keys
+        self._read_chunk_keys = chunk_keys
         self._row_cache = row_cache
         self._engine_options = ""  # changes to the engine's options, in RocksDB's text form: for tests and measurements
 
@@ -78,9 +80,10 @@ class EmbeddedRocksDBStateBackend:
             UncleanError: it was not closed, and ``recover`` is not set.
             StorageError: missing and ``create`` is false; damaged; or the disk failed.
         """
-        check_options(slot, max_parallelism)
+        check_slot(slot)
         schema = None if key is None else KeySchema.of(key)
         directory = parse_directory(path)
+        max_parallelism, key_groups = parse_range(directory, max_parallelism, key_groups)
         return self._open(directory, schema, slot, max_parallelism, key_groups, create=create, recover=recover)
 
     def restore(
@@ -112,7 +115,7 @@ class EmbeddedRocksDBStateBackend:
 
             With each of them, ``path`` is as it was.
         """
-        check_options(slot)
+        check_slot(slot)
         target = parse_directory(path)
         snapshot = single_snapshot(snapshots)
         schema = agree_with(snapshot, key, key_groups)

@@ -10,13 +10,16 @@ import pyarrow as pa
 from sfkv import _rows
 from sfkv._errors import ConfigError, SchemaError
 from sfkv._types import KeySchema
+from sfkv.config._options import whole_number
 
 MAX_PARALLELISM = 32768
 
 
-def check_parallelism(max_parallelism: int) -> None:
-    if isinstance(max_parallelism, bool) or not isinstance(max_parallelism, int) or not 1 <= max_parallelism <= MAX_PARALLELISM:
+def parse_parallelism(max_parallelism: Any) -> int:
+    count = whole_number(max_parallelism)
+    if count is None or not 1 <= count <= MAX_PARALLELISM:
         raise ConfigError(f"max_parallelism is {max_parallelism!r}: use a whole number from 1 to {MAX_PARALLELISM}")
+    return count
 
 
 def key_groups(keys: Any, max_parallelism: int = 128, *, key: Any = None) -> pa.Array:
@@ -40,7 +43,7 @@ def key_groups(keys: Any, max_parallelism: int = 128, *, key: Any = None) -> pa.
     Source:
         FORMAT.md section 2.
     """
-    check_parallelism(max_parallelism)
+    max_parallelism = parse_parallelism(max_parallelism)
     if key is None:
         key = _type_of(keys)
     return _rows.key_groups(KeySchema.of(key), keys, max_parallelism)
@@ -62,7 +65,7 @@ def key_group_range(index: int, parallelism: int, max_parallelism: int = 128) ->
     Raises:
         ConfigError: unless ``0 <= index < parallelism <= max_parallelism <= 32768``.
     """
-    check_parallelism(max_parallelism)
+    max_parallelism = parse_parallelism(max_parallelism)
     try:
         index, parallelism = operator.index(index), operator.index(parallelism)
         is_worker = 0 <= index < parallelism <= max_parallelism

@@ -13,10 +13,12 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sfkv import __version__, _core
 from sfkv._errors import CheckpointError, ConfigError, Error, of_system
 from sfkv.checkpoint.manifest import MANIFEST_NAME, Files, Snapshot, SnapshotFile, encode_manifest, read_manifest
+from sfkv.config._options import parse_path, whole_number
 
 
 def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
@@ -27,9 +29,10 @@ def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
 
     Raises:
         CheckpointError: if the folder or a manifest cannot be read.
+        ConfigError: ``storage`` is no path.
         CorruptionError, FormatError: if a manifest is damaged, or of another format.
     """
-    folder = Path(storage)
+    folder = parse_storage(storage)
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -47,10 +50,15 @@ def list_snapshots(storage: str | os.PathLike[str]) -> list[Snapshot]:
     return sorted(found, key=lambda snapshot: snapshot.id)
 
 
-def check_id(id: int) -> int:
-    if isinstance(id, bool) or not isinstance(id, int) or not 0 <= id < 1 << 63:
+def parse_id(id: Any) -> int:
+    number = whole_number(id)
+    if number is None or not 0 <= number < 1 << 63:
         raise ConfigError(f"the snapshot id is {id!r}: use a whole number from 0")
-    return id
+    return number
+
+
+def parse_storage(storage: Any) -> Path:
+    return parse_path(storage, "storage", "pass the folder that snapshots are stored in")
 
 
 # The folders of the snapshots that this process is taking: until its manifest is there, one looks like what a crash has left.
@@ -59,7 +67,7 @@ _begun: dict[str, object] = {}
 os.register_at_fork(after_in_child=_begun.clear)
 
 
-def prepare_folder(storage: str | os.PathLike[str], id: int) -> Path:
+def prepare_folder(storage: Path, id: int) -> Path:
     """Where the snapshot's files go: a folder that does not exist yet. What an unfinished attempt left is removed.
 
     The folder is the caller's, until ``complete`` or ``abandon`` ends the snapshot.
@@ -67,7 +75,7 @@ def prepare_folder(storage: str | os.PathLike[str], id: int) -> Path:
     Raises:
         CheckpointError: it is there, or another is being taken there; or the folder cannot be made.
     """
-    folder = Path(storage).absolute() / f"chk-{id}"
+    folder = storage.absolute() / f"chk-{id}"
     mine = object()
     if _begun.setdefault(_place(folder), mine) is not mine:
         raise _is_there(id, folder)
@@ -121,7 +129,7 @@ def complete(snapshot: Snapshot, bring_files: Callable[[], Files], started: floa
         started: ``time.monotonic()`` when it was begun.
 
     Raises:
-        CheckpointError: and nothing of the snapshot is left.
+        CheckpointError: and, as with every error, nothing of the snapshot is left.
     """
     try:
         files = []
@@ -132,8 +140,10 @@ def complete(snapshot: Snapshot, bring_files: Callable[[], Files], started: floa
         whole = dataclasses.replace(snapshot, files=tuple(files))
         write_durably(whole.path / MANIFEST_NAME, encode_manifest(whole, __version__, _core.build_info()["rocksdb"]))
         _core.sync_directory(whole.path.parent)
-    except (OSError, Error) as error:
+    except BaseException as error:
         discard(snapshot.path)
+        if not isinstance(error, (OSError, Error)):
+            raise
         raise failed(snapshot.id, snapshot.path, error) from error
     finally:
         _give_back(snapshot.path)

@@ -8,8 +8,9 @@ import msgspec
 
 from sfkv._descriptions import UNREADABLE
 from sfkv._errors import CorruptionError, SchemaError
+from sfkv.config._options import int_of
 
-_encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder(enc_hook=int_of).encode
 _decode = msgspec.msgpack.Decoder().decode
 
 

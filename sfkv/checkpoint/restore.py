@@ -16,6 +16,7 @@ from sfkv import _core, _store
 from sfkv._errors import BusyError, CheckpointError, ConfigError, CorruptionError, Error, StorageError, of_system
 from sfkv.checkpoint.manifest import Snapshot, check_files, read_manifest
 from sfkv.checkpoint.rows_file import BLOCK_BYTES, ROWS_NAME, read_rows
+from sfkv.config._options import parse_path
 
 _Opened = TypeVar("_Opened")
 
@@ -34,7 +35,7 @@ def single_snapshot(snapshots: str | os.PathLike[str] | Sequence[str | os.PathLi
     if not isinstance(snapshot, (str, os.PathLike)):
         hint = "; of a future, its result()" if isinstance(snapshot, Future) else ""
         raise ConfigError(f"{snapshot!r} is no snapshot: pass its folder, or a sfkv.Snapshot{hint}")
-    return read_manifest(snapshot)
+    return read_manifest(parse_path(snapshot, "snapshot", "pass its folder, or a sfkv.Snapshot"))
 
 
 def restore_files(snapshot: Snapshot, target: Path, open_store: Callable[[], _Opened]) -> _Opened:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from sfkv._errors import ConfigError
+from sfkv.config._options import whole_number
 
 _MOST_BYTES = (1 << 63) - 1
 _UNITS = {
@@ -20,8 +21,9 @@ _UNITS = {
 
 def parse_bytes(size: int | str, option: str) -> int:
     """The number of bytes that ``size`` names, up to 2^63 - 1. ``option`` is what an error calls it."""
-    if isinstance(size, int) and not isinstance(size, bool):
-        count = size
+    number = whole_number(size)
+    if number is not None:
+        count = number
     else:
         match = re.fullmatch(r"\s*(\d{1,20})\s*([a-z]*)\s*", size.lower()) if isinstance(size, str) else None
         if match is None or match[2] not in _UNITS:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfkv._errors import ConfigError
+from sfkv.config._options import whole_number
 
 _MS = {"milliseconds": 1, "seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
 _MAX_MS = (1 << 63) - 1  # what a stamp of 64 bits holds
@@ -130,9 +131,10 @@ def _check_ms(milliseconds: int) -> None:
 
 
 def check_count(count: Any, option: str, at_least: int) -> int:
-    if isinstance(count, bool) or not isinstance(count, int) or count < at_least:
+    number = whole_number(count)
+    if number is None or number < at_least:
         raise ConfigError(f"{option} is {count!r}: use a whole number from {at_least}")
-    return count
+    return number
 
 
 def _text_of(milliseconds: int) -> str:

@@ -34,6 +34,8 @@ class RowTypeInfo:
     of_tuples: bool
 
     def __post_init__(self) -> None:
+        if not all(isinstance(name, str) for name in self.names):
+            raise SchemaError(f"the names of fields are texts, and {list(self.names)} are none")
         if len(self.names) != len(self.types):
             raise SchemaError(f"{len(self.names)} names {self.names} were given for {len(self.types)} types")
         ValueSchema.of(self.arrow)  # refuses what cannot be stored

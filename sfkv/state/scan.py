@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from sfkv import _scan, _table
-from sfkv._errors import BusyError, ClosedError, ConfigError, SchemaError, UsageError
+from sfkv._errors import BusyError, ClosedError, ConfigError, UsageError
 from sfkv._types import KeySchema
+from sfkv.config._options import chosen_columns, whole_number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +69,7 @@ class ScanColumns:
         self.order: list[int] | None = None
         if columns is not None:
             names = [field.name for field in fields]
-            wanted = _check_columns(columns, names)
+            wanted = chosen_columns(columns, "columns", names)
             self.key_columns, self.key_type = _choose(names[:key_count], key.record_arrow, wanted)
             self.value_columns, chosen = _choose(names[key_count:], value or pa.struct([]), wanted)
             self.value_type = chosen if chosen.num_fields else None
@@ -76,13 +77,6 @@ class ScanColumns:
             self.order = [read.index(name) for name in wanted]
             fields = [fields[names.index(name)] for name in wanted]
         self.schema = pa.schema(fields)
-
-
-def _check_columns(columns: Sequence[str] | str, names: list[str]) -> list[str]:
-    wanted = [columns] if isinstance(columns, str) else list(columns)
-    if not wanted or not all(wanted.count(name) == 1 and name in names for name in wanted):
-        raise SchemaError(f"columns is {columns!r}: name one or more of {', '.join(names)}, each once")
-    return wanted
 
 
 def _choose(names: list[str], struct: pa.StructType, wanted: list[str]) -> tuple[list[int], pa.DataType]:
@@ -192,5 +186,6 @@ def not_iterable(state: str) -> UsageError:
 
 
 def _check_batch_rows(batch_rows: int) -> None:
-    if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or not 1 <= batch_rows <= 1 << 24:
+    number = whole_number(batch_rows)
+    if number is None or not 1 <= number <= 1 << 24:
         raise ConfigError(f"batch_rows is {batch_rows!r}: use a whole number from 1 to {1 << 24}")

@@ -12,6 +12,7 @@ from sfkv._errors import SchemaError
 from sfkv._offsets import encode_offset
 from sfkv._rows import KeyRows
 from sfkv._types import KeySchema, ValueSchema
+from sfkv.config._options import column_names
 from sfkv.state.scan import RowRange, Scan, ScanColumns, not_iterable
 
 _NOTHING = RowRange(key_groups=(0, -1))
@@ -42,6 +43,7 @@ class Table:
         self._group_depth = 1 + max(key.group_indices or [len(key.columns) - 1])
         self._prefix_rows: dict[int, KeyRows] = {}
         self._scan_columns: dict[Any, ScanColumns] = {}
+        self._column_names = ScanColumns(key, value.record_arrow).schema.names
         self.get = table.get  # type: ignore[method-assign]  # as in ValueState
         self.put = table.put  # type: ignore[method-assign]
 
@@ -101,7 +103,8 @@ class Table:
 
     def get_many(self, keys: Any, *, columns: Sequence[str] | str | None = None) -> Any:
         """The values of a batch of keys: as ``ValueState.get_many``. Of several tables in one call: ``keyed.get_many``."""
-        return self._table.get_many(keys, [columns] if isinstance(columns, str) else columns)
+        names = [column.name for column in self._value.columns]
+        return self._table.get_many(keys, None if columns is None else column_names(columns, "columns", names, self._name))
 
     def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
         """Sets the values of a batch of keys; a null deletes. Arguments, errors and pieces as of ``ValueState.put_many``."""
@@ -229,7 +232,7 @@ class Table:
         self._table.delete_range(rows, encoded)
 
     def _scan(self, rows: RowRange, columns: Sequence[str] | str | None, batch_rows: int) -> Scan:
-        chosen = columns if columns is None or isinstance(columns, str) else tuple(columns)
+        chosen = None if columns is None else tuple(column_names(columns, "columns", self._column_names, self._name))
         scanned = self._scan_columns.get((chosen,))
         if scanned is None:
             scanned = ScanColumns(self._key, self._value.record_arrow, columns=chosen)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sfkv import _table
 from sfkv._offsets import encode_offset
 from sfkv._types import KeySchema, ValueSchema
+from sfkv.config._options import column_names
 from sfkv.state.bundle import Bundle
 from sfkv.state.scan import Scan, ScanColumns, not_iterable
 
@@ -102,7 +103,8 @@ class ValueState:
             SchemaError, KeyGroupError, ClosedError, BusyError, StorageError
             LimitError: if the answer has more than 2^31 - 1 bytes in one column.
         """
-        return self._table.get_many(keys, [columns] if isinstance(columns, str) else columns)
+        names = [column.name for column in self._value.columns]
+        return self._table.get_many(keys, None if columns is None else column_names(columns, "columns", names, self._name))
 
     def put_many(self, keys: Any, values: Any, *, offset: Any = None) -> None:
         """Sets the values of a batch of keys; a null clears.

@@ -169,6 +169,7 @@ def test_a_row_type_takes_rows_tuples_lists_and_dicts(context):
         lambda: Types.TUPLE(Types.STRING()),
         lambda: Types.TUPLE("ab"),
         lambda: Types.ROW_NAMED(["a"], [int, int]),
+        lambda: Types.ROW_NAMED([1, 2], [int, int]),
         lambda: Types.ROW_NAMED(["a", "a"], [int, int]),
         lambda: Types.ROW_NAMED("ab", [int, int]),
         lambda: ValueStateDescriptor("v", "LONG"),

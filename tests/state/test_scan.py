@@ -185,6 +185,25 @@ def test_a_bad_batch_size_is_refused(keyed, bad):
         keyed.value_state("v", int).scan(batch_rows=bad)
 
 
+@pytest.mark.parametrize("columns", [5, [["a"]], [5], ["a", "a"], [], "c", b"a", {"a": 1}.values()])
+def test_columns_that_are_none_are_refused_by_every_way(keyed, columns):
+    states = [keyed.value_state("v", {"a": int, "b": str}), keyed.table("t", {"k": str}, {"a": int, "b": str})]
+    for state in states:
+        with pytest.raises(sfkv.SchemaError, match="columns is .*: name one or more of k.*, a, b, each once"):
+            state.scan(columns=columns)
+        with pytest.raises(sfkv.SchemaError) as raised:
+            state.get_many([], columns=columns)
+        assert raised.value.state == state.name
+    with pytest.raises(sfkv.SchemaError, match="columns is"):
+        states[1].scan_range(columns=columns)
+
+
+def test_numpys_integers_are_batch_sizes(keyed):
+    state = keyed.value_state("v", int)
+    state.put_many(["a", "b", "c"], [1, 2, 3])
+    assert sum(batch.num_rows for batch in state.scan(batch_rows=np.int64(1))) == 3
+
+
 def test_long_rows_make_short_batches(keyed):
     state = keyed.value_state("v", bytes)
     state.put_many([str(i) for i in range(10)], [bytes(10 << 20)] * 10)

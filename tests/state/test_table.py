@@ -354,7 +354,7 @@ def test_a_snapshot_has_tables(tmp_path):
         assert ends(table.scan_range(None, 5)) == [1]
 
 
-@pytest.mark.parametrize("group_by", [[], ["end", "end"], "nobody", ["user", "nobody"], [3], ""])
+@pytest.mark.parametrize("group_by", [[], ["end", "end"], "nobody", ["user", "nobody"], [3], "", 5, [["user"]]])
 def test_a_bad_group_is_refused(keyed, group_by):
     with pytest.raises(sfkv.SchemaError, match="end, user"):
         keyed.table("t", WINDOW, int, group_by=group_by)

@@ -196,6 +196,11 @@ def test_what_is_wrong_with_a_value_type_is_said(type, match, keyed):
         keyed.value_state("s", type)
 
 
+def test_what_is_no_type_is_none_for_msgpack():
+    with pytest.raises(sfkv.SchemaError, match="msgpack cannot be decoded to 5"):
+        sfkv.Msgpack(5)
+
+
 @pytest.mark.parametrize("arrow", [*NESTED, pa.null()], ids=str)
 def test_nested_and_null_types_are_no_keys(arrow, tmp_path, keyed):
     with pytest.raises(sfkv.SchemaError, match=r"^key column 'k' type "):
