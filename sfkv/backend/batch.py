@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from sfkv import _batch, _store
-from sfkv._errors import BusyError
+from sfkv._errors import BusyError, UsageError
 from sfkv._offsets import encode_offset
 
 
@@ -26,13 +26,20 @@ class Batch:
         encode_offset(offset)
         self._store = store
         self._owner = owner  # the backend, which closes the store when it is dropped
+        self._begun = False
         self.offset = offset
 
     def __enter__(self) -> Batch:
         _batch.begin(self._store)
+        self._begun = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        begun, self._begun = self._begun, False
+        if not begun:  # it has no write of its own, and is not to end another's
+            raise UsageError(
+                "the batch is not open: it is entered by a with statement, and ends with its block", operation="batch"
+            )
         if kind is not None:
             self._drop()
             return

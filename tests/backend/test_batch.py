@@ -111,6 +111,22 @@ def test_on_an_exception_nothing_is_written(keyed, states):
     assert states[0].get("a") == 3
 
 
+def test_a_batch_that_is_not_open_writes_nothing_and_ends_no_other(keyed, states):
+    batch = keyed.batch(offset=5)
+    with pytest.raises(sfkv.UsageError, match="not open"):
+        batch.__exit__(None, None, None)
+    assert keyed.offset is None
+    with batch:
+        pass
+    with keyed.batch(offset=6):
+        states[0].put("a", 1)
+        for error in (None, ValueError):
+            with pytest.raises(sfkv.UsageError, match="not open"):
+                batch.__exit__(error, None, None)
+        states[0].put("b", 2)
+    assert (keyed.offset, states[0].get("a"), states[0].get("b")) == (6, 1, 2)
+
+
 def test_what_does_not_work_inside_a_batch_says_so(keyed, states, tmp_path):
     fill(keyed, states)
     with keyed.batch():

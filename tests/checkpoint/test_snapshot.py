@@ -430,54 +430,6 @@ def test_a_restore_that_fails_half_way_leaves_nothing(snapshot, tmp_path, monkey
     assert not (tmp_path / "r.restoring").exists()
 
 
-@pytest.mark.parametrize("layout", ["rocksdb", "memory"])
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_restore_whose_opening_fails_leaves_nothing_and_may_be_tried_again(
-    tmp_path, run_python, on_backend, layout, is_there
-):
-    """One file after the other cannot be opened: those of the snapshot first, and in the end the new store's own."""
-    with new_backend(layout).open(tmp_path / "s", key=str) as keyed:
-        fill(keyed, 0, 2000)
-        keyed.snapshot(1, tmp_path / "snapshots").result()
-    done = run_python(
-        """
-        import os, resource, sfkv
-        from tests.backends import new_backend
-
-        snapshot = sfkv.list_snapshots(SNAPSHOTS)[-1]
-        new_backend().restore(STORE + "-before", snapshot).close()  # what it imports and begins once
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        open_files = len(os.listdir("/proc/self/fd")) - 1
-        if IS_THERE:
-            os.mkdir(STORE)
-        failed = []
-        for more in range(FIRST, 60):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (open_files + more, hard))
-            try:
-                keyed = new_backend().restore(STORE, snapshot)
-                break
-            except sfkv.CorruptionError as error:  # a file of the snapshot that cannot be read
-                assert str(snapshot.path) in str(error)
-            except sfkv.CheckpointError as error:
-                failed.append(error)
-                assert error.path == STORE and error.operation == "restore" and STORE in str(error), error
-                assert isinstance(error.__cause__, OSError)
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            assert os.path.exists(STORE) == IS_THERE
-            assert not IS_THERE or os.listdir(STORE) == []
-            assert not os.path.exists(STORE + ".restoring")
-        assert failed
-        assert keyed.value_state("v", int).get("k1999") == 1999
-        keyed.close(discard=True)
-        """,
-        SNAPSHOTS=str(tmp_path / "snapshots"),
-        IS_THERE=is_there,
-        FIRST=1 if on_backend == "memory" else 4,  # with fewer a directory cannot be cleared away
-    )
-    assert done.stderr == ""
-
-
 @pytest.mark.only("rocksdb", reason="a restore into memory links nothing")
 def test_across_file_systems_files_are_copied(snapshot, tmp_path, monkeypatch):
     def fail(source, target):
