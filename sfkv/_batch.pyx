@@ -50,7 +50,9 @@ def refuse(Store store not None, str operation not None):
     """Raises if a batch is open."""
     cdef CCall call
     store.enter(&call, store.context, operation)
-    if store.rows().InBatch():
+    cdef bint in_batch = store.rows().InBatch()
+    call.Leave()
+    if in_batch:
         raise failure(_errors.UsageError, f"{operation} does not work inside a batch: end it first", store.context, operation)
 
 

@@ -234,6 +234,7 @@ cdef class RocksDBStore(Store):
         self.enter(&call, self.context, "flush")
         with nogil:
             status = deref(self.c_store).table().Flush()
+            call.Leave()
         check(status, self.context, "flush")
 
     def compact(self):
@@ -243,6 +244,7 @@ cdef class RocksDBStore(Store):
         self.enter(&call, self.context, "compact")
         with nogil:
             status = deref(self.c_store).table().Compact()
+            call.Leave()
         check(status, self.context, "compact")
 
     def snapshot(self, directory):
@@ -254,6 +256,7 @@ cdef class RocksDBStore(Store):
         self.enter(&call, self.context, "snapshot")
         with nogil:
             status = TakeSnapshot(self.c_store.get(), path, &files)
+            call.Leave()
         check(status, self.context, "snapshot")
         return [(os.fsdecode(file.name), file.bytes, file.crc32c.decode()) for file in files]
 
@@ -271,5 +274,6 @@ cdef class RocksDBStore(Store):
         self.enter(&call, self.context, "restore")
         with nogil:
             status = ReadBlock(deref(deref(self.c_store).table()), most_bytes, c_bound, &at, &key_group, &block)
+            call.Leave()
         check(status, self.context, "restore")
         return key_group, PyBytes_FromStringAndSize(block.data(), block.size()), at

@@ -53,6 +53,7 @@ cdef class Scan:
         self.with_user_keys = table.kind == MAP and not options.distinct_keys
         table.enter(&call, "scan")
         if key is None and table.store.rows().InBatch():
+            call.Leave()
             raise failure(_errors.UsageError, "a scan does not work inside a batch: end it first", table.context, "scan")
         cdef CRows* c_rows = table.store.rows()
         cdef const CKeyCodec* keys = &table.keys.codec

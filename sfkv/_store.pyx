@@ -67,6 +67,7 @@ cdef class Store:
         self.enter(&call, self.context, "read_range")
         with nogil:
             status = self.c_rows.ReadRange(c_first, c_bound, &keys, &values)
+            call.Leave()  # before objects are made, which may begin a collection, and that the user's own calls
         check(status, self.context, "read_range")
         return dict(zip(keys, values))
 
@@ -82,4 +83,5 @@ cdef class Store:
         self.enter(&call, self.context, "restore")
         with nogil:
             status = LoadBlock(self.c_rows, key_group, c_block)
+            call.Leave()
         check(status, self.context, "restore")

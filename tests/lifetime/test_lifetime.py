@@ -195,6 +195,53 @@ def test_a_callback_of_a_snapshot_may_close_the_backend(tmp_path, caplog, count)
         assert again.value_state("v", int).get(1) == 1
 
 
+@pytest.mark.parametrize("read", ["cells", "offset", "batch"])
+def test_a_finalizer_that_runs_while_an_answer_is_made_may_use_the_backend(tmp_path, read):
+    """The call is over before Python's objects are made of what it found: these may begin a collection, in this thread."""
+    with sfkv.open(tmp_path / "s", key=int) as keyed:
+        state = keyed.value_state("v", int)
+        for i in range(20):
+            keyed.cells.set(f"cell {i}", i)
+        runs, refused = [], []
+
+        class Garbage:
+            def __init__(self):
+                self.me = self
+
+            def __del__(self):
+                if len(runs) < 2000:
+                    runs.append(1)
+                    try:
+                        state.put(1, 1)
+                    except sfkv.BusyError as error:
+                        refused.append(error.operation)
+                    Garbage()
+
+        def ask():
+            if read == "cells":
+                keyed.cells.get("cell 1")
+                list(keyed.cells)
+            elif read == "offset":
+                assert keyed.offset is None
+            else:
+                with keyed.batch(), pytest.raises(sfkv.UsageError):
+                    state.scan()
+
+        before = gc.get_threshold()
+        gc.set_threshold(1, 1000, 1000)
+        try:
+            Garbage()
+            for _ in range(20):
+                ask()
+        finally:
+            gc.set_threshold(*before)
+        count = len(runs)
+        runs.extend([1] * 2000)
+        gc.collect()
+        assert count > 20
+        assert refused == []
+
+
 def test_states_and_scans_in_cycles_are_collected_in_any_order(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
