@@ -68,6 +68,7 @@ cdef class Cell:
     cdef object zone
     cdef object epoch
     cdef bint by_array(self)
+    cdef bint is_double(self)
     cdef object exact_type(self)
     cdef int store(self, object value, char* cell) except -1
     cdef int store_number(self, object value, char* cell) except -1

@@ -100,6 +100,10 @@ cdef class Cell:
             return bytes
         return int
 
+    cdef bint is_double(self):
+        """Whether such cells are Python's floats as they are."""
+        return self.kind == PLAIN and self.type.cell == CellType.kFloat64
+
     cdef int store(self, object value, char* cell) except -1:
         """Writes a value of the column's exact Python type as a cell with a width. 0 if it is none, or does not fit."""
         cdef float single

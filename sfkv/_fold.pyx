@@ -25,6 +25,8 @@ from sfkv._tables cimport (
 from sfkv._store import OFFSET_ROW
 
 cdef str NO_NONE = "None cannot be added"
+# Classes that msgpack reads as it writes them.
+cdef frozenset PLAIN = frozenset((int, float, str, bytes, bool))
 
 
 def can_fold(int fold, column):
@@ -49,6 +51,7 @@ def merge_operand(Store store not None, bytes key not None, bytes operand not No
     cdef CStatus status
     store.enter(&call, store.context, "merge")
     status = store.rows().FoldRow(&guard, view(key), view(operand), True)
+    call.Leave()
     check(status, store.context, "merge")
 
 
@@ -109,6 +112,7 @@ cdef class FoldTable:
         if status.code() == Code.kIncomplete:
             with nogil:
                 status = rows.FoldRow(&self.guard, k, added, True)
+        call.Leave()
         check(status, self.table.context, "add")
 
     def get_many(self, keys):
@@ -192,20 +196,55 @@ cdef class LastTable:
 
 
 @cython.final
+@cython.freelist(8)
+cdef class Place:
+    """Where a call is, for what an error says: the operation, and the key; of a batch the position, and which key is decoded then.
+
+    One of a batch does not outlive it.
+    """
+    cdef FunctionTable table
+    cdef str operation
+    cdef object key
+    cdef CKeyBatch* batch  # NULL for a single key
+    cdef size_t distinct
+    cdef size_t at
+
+    cdef object position(self):
+        return None if self.batch == NULL else self.at
+
+    cdef str of_key(self):
+        key = self.key if self.batch == NULL else self.table.key_of(self.batch, self.distinct)
+        return "" if key is None else f" for the key {key!r}"
+
+
+cdef Place place_of(FunctionTable table, str operation, object key=None, CKeyBatch* batch=NULL):
+    cdef Place place = Place.__new__(Place)
+    place.table = table
+    place.operation = operation
+    place.key = key
+    place.batch = batch
+    return place
+
+
+@cython.final
 cdef class FunctionTable:
     """The rows of a state that Python folds: accumulators, which `accumulators` encodes.
 
     `begin` makes an accumulator of a first value, `append` one of an accumulator and a value, `finish` a result of one; None if the
     accumulator is it, and then the table's own values are they, else they are the rows' bytes. What these are given is theirs: all of
-    it was decoded for the call.
+    it was decoded for the call. Where a batch ends is not to be seen in an answer: each accumulator is what it is when it is read again.
     """
     cdef Table table
     cdef ValueRows values
     cdef ValueRows accumulators
+    cdef ValueRows results     # None if they are left as objects
     cdef object begin
     cdef object append
     cdef object finish
-    cdef object reader         # makes an Arrow array of results; None if they are left as objects
+    cdef object reader         # makes an Arrow array of results
+    cdef set same              # classes of accumulators that are read as they are written
+    cdef bint lists            # whether a tuple is read as a list
+    cdef Cell exact            # of accumulators whose Python type loses nothing, if they fit; else None
 
     def __cinit__(self, Table table not None, ValueRows values not None, ValueRows accumulators not None, functions not None, result=None):
         """`functions`: begin, append and finish. `result`: the schema of results; None to leave them as objects."""
@@ -213,7 +252,13 @@ cdef class FunctionTable:
         self.values = values
         self.accumulators = accumulators
         self.begin, self.append, self.finish = functions
-        self.reader = None if result is None else ColumnReader(result.columns, result.is_record, "result", table.context.state)
+        self.same = set()
+        cdef Cell cell = <Cell>accumulators.cells[0]
+        if not accumulators.is_record and accumulators.loads is None and (cell.exact_type() is not None or cell.is_double()):
+            self.exact = cell
+        if result is not None:
+            self.results = ValueRows(result, table.context.state)
+            self.reader = ColumnReader(result.columns, result.is_record, "result", table.context.state)
 
     def get(self, key, default=None):
         cdef CByteBuffer encoded
@@ -221,7 +266,16 @@ cdef class FunctionTable:
         self.table.encode_key(key, &encoded, "get")
         if not self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "get"):
             return default
-        return self.result_of(string_view(row.data(), row.size()), key, "get", None)
+        cdef Place place = place_of(self, "get", key)
+        result = self.result_of(string_view(row.data(), row.size()), place)
+        if result is None or self.results is None:
+            return result
+        row.Clear()
+        try:
+            self.results.encode(result, &row, self.table.context, "get")
+        except (_errors.SchemaError, _errors.LimitError) as error:
+            raise self.misfit(error, result, self.results, place) from error
+        return self.results.decode(string_view(row.data(), row.size()))
 
     def add(self, key, value):
         cdef CByteBuffer encoded
@@ -232,15 +286,18 @@ cdef class FunctionTable:
         if value is None:
             raise failure(_errors.SchemaError, NO_NONE, context, "add")
         self.values.encode(value, &given, context, "add")
+        cdef Place place = place_of(self, "add", key)
         accumulator = None
         if self.table.read_row(string_view(encoded.data(), encoded.size()), &row, "add"):
-            accumulator = self.accumulators.decode(string_view(row.data(), row.size()))
+            accumulator = self.given(self.accumulators, string_view(row.data(), row.size()), place)
+        value = self.given(self.values, string_view(given.data(), given.size()), place)
         try:
-            accumulator = self.folded(accumulator, self.values.decode(string_view(given.data(), given.size())))
+            accumulator = self.folded(accumulator, value)
         except Exception as error:
-            raise self.failed(error, key, "add", None) from error
-        row.Clear()
-        self.accumulators.encode(accumulator, &row, context, "add")
+            raise self.failed(error, place) from error
+        self.encode(accumulator, &row, place)
+        if self.accumulators.loads is not None and type(accumulator) not in PLAIN:
+            self.again(accumulator, &row, place)
         self.table.write_row(&encoded, &row, "add")
 
     def get_many(self, keys):
@@ -253,45 +310,89 @@ cdef class FunctionTable:
         cdef vector[uint32_t] distinct_of
         self.table.read_sorted_keys(keys, &batch, "get_many")
         self.table.read_rows(batch, &stored, "get_many")
+        cdef Place place = place_of(self, "get_many", None, &batch)
         results = [None] * batch.distinct_count()
         for distinct in range(batch.distinct_count()):
             if stored.Has(distinct):
-                key = self.key_of(&batch, distinct)
-                results[distinct] = self.result_of(stored.Get(distinct), key, "get_many", batch.FirstPosition(distinct))
+                place.distinct = distinct
+                place.at = batch.FirstPosition(distinct)
+                results[distinct] = self.result_of(stored.Get(distinct), place)
         distinct_of = batch.DistinctOfPositions()
         answer = [results[distinct_of[i]] for i in range(batch.size())]
-        return answer if self.reader is None else self.reader.read(answer)
+        if self.results is None:
+            return answer
+        try:
+            return self.read_results(answer)
+        except _errors.SchemaError as error:
+            place.at = error.row or 0
+            place.distinct = distinct_of[place.at]
+            raise self.misfit(error, answer[place.at], self.results, place) from error
 
     def add_many(self, keys, values, bytes offset=None):
         cdef CKeyBatch batch
         cdef CRowSet stored
-        cdef CByteBuffer given
+        cdef CByteBuffer row
         cdef size_t i, distinct
         cdef vector[uint32_t] distinct_of
+        cdef vector[size_t] last
         self.table.read_sorted_keys(keys, &batch, "add_many")
         cdef Columns columns = read_values(self.table, self.values, values, batch.size(), "add_many")
         check(CheckValues(self.values.codec, columns.views, NULL), self.table.context, "add_many", "value")
         self.table.read_rows(batch, &stored, "add_many")
         distinct_of = batch.DistinctOfPositions()
+        cdef Place place = place_of(self, "add_many", None, &batch)
+        cdef bint is_kept
+        last.resize(batch.distinct_count())
         accumulators = [None] * batch.distinct_count()
         for i in range(batch.size()):
             distinct = distinct_of[i]
+            place.distinct = distinct
+            place.at = i
             accumulator = accumulators[distinct]
             if accumulator is None and stored.Has(distinct):
-                accumulator = self.accumulators.decode(stored.Get(distinct))
-            given.Clear()
-            self.values.codec.EncodeRow(columns.views, i, given.Extend(self.values.codec.RowBytes(columns.views, i)))
-            value = self.values.decode(string_view(given.data(), given.size()))
+                accumulator = self.given(self.accumulators, stored.Get(distinct), place)
+            row.Clear()
+            self.values.codec.EncodeRow(columns.views, i, row.Extend(self.values.codec.RowBytes(columns.views, i)))
+            value = self.given(self.values, string_view(row.data(), row.size()), place)
             try:
-                accumulators[distinct] = self.folded(accumulator, value)
+                accumulator = self.folded(accumulator, value)
             except Exception as error:
-                raise self.failed(error, self.key_of(&batch, distinct), "add_many", i) from error
-        self.write(accumulators, &batch, offset)
+                raise self.failed(error, place) from error
+            if self.accumulators.loads is None:
+                is_kept = self.exact is not None and self.fits(accumulator)
+            else:
+                if self.lists and type(accumulator) is tuple:
+                    accumulator = list(accumulator)
+                is_kept = type(accumulator) in self.same
+            if not is_kept:
+                self.encode(accumulator, &row, place)
+                read = self.again(accumulator, &row, place)
+                if type(read) is type(accumulator):
+                    self.same.add(type(read))
+                elif type(accumulator) is tuple:
+                    self.lists = True
+                accumulator = read
+            accumulators[distinct] = accumulator
+            last[distinct] = i
+        self.write(accumulators, &batch, last, offset)
 
     def results_of(self, stored):
         """The results of stored rows, a binary array: an Arrow array where their type is known, else a list."""
-        results = [self.result_of(view(row), None, "scan", None) for row in stored.to_pylist()]
-        return results if self.reader is None else self.reader.read(results)
+        cdef Place place = place_of(self, "scan")
+        results = [self.result_of(view(row), place) for row in stored.to_pylist()]
+        if self.results is None:
+            return results
+        try:
+            return self.read_results(results)
+        except _errors.SchemaError as error:
+            raise self.misfit(error, results[error.row or 0], self.results, place) from error
+
+    cdef object read_results(self, list results):
+        """An Arrow array of results, of which none has a null that its type does not."""
+        answer = self.reader.read(results)
+        cdef Columns columns = self.results.read(answer)
+        check(CheckValues(self.results.codec, columns.views, &columns.rows), self.results.context, "get_many", "value")
+        return answer
 
     cdef object folded(self, object accumulator, object value):
         folded = self.begin(value) if accumulator is None else self.append(accumulator, value)
@@ -299,30 +400,86 @@ cdef class FunctionTable:
             raise TypeError("it returned None, which is no accumulator")
         return folded
 
-    cdef object result_of(self, string_view row, object key, str operation, object position):
+    cdef int fits(self, object accumulator) except -1:
+        """Whether an accumulator of the exact type will be read again as it is."""
+        cdef char[8] scratch
+        cdef string_view text
+        if self.exact.variable:
+            return self.exact.view(accumulator, &text)
+        return self.exact.width <= sizeof(scratch) and self.exact.store(accumulator, scratch)
+
+    cdef object result_of(self, string_view row, Place place):
         accumulator = self.accumulators.decode(row)
         if self.finish is None:
             return accumulator
         try:
             return self.finish(accumulator)
         except Exception as error:
-            raise self.failed(error, key, operation, position) from error
+            raise self.failed(error, place) from error
 
-    cdef object failed(self, object error, object key, str operation, object position):
+    cdef object failed(self, object error, Place place):
         """What the user's function raised, as an error that names the key. Nothing was written."""
-        where = "" if key is None else f" for the key {key!r}"
-        cause = f"the state's function raised {type(error).__name__}{where}: {error}; the state is as it was"
-        return failure(_errors.UsageError, cause, self.table.context, operation, position)
+        cause = f"the state's function raised {type(error).__name__}{place.of_key()}: {error}; the state is as it was"
+        return failure(_errors.UsageError, cause, self.table.context, place.operation, place.position())
 
-    cdef int write(self, list accumulators, CKeyBatch* batch, bytes offset) except -1:
+    cdef object given(self, ValueRows rows, string_view row, Place place):
+        """What the user's function is given for a row."""
+        try:
+            return rows.decode(row)
+        except _errors.SchemaError as error:
+            if rows.loads is not None:
+                raise
+            cause = (f"Python has no object for the {rows.schema} that the state's function would be given: use a fold by name, or a type "
+                     f"that Python's objects hold, such as timestamp('us') ({str(error).partition(': read it by')[0]})")
+            made = failure(_errors.SchemaError, cause, self.table.context, place.operation, place.position())
+            made.code = error.code
+            raise made from error
+
+    cdef int encode(self, object accumulator, CByteBuffer* row, Place place) except -1:
+        """Makes `row` that of an accumulator."""
+        row.Clear()
+        try:
+            return self.accumulators.encode(accumulator, row, self.table.context, place.operation)
+        except (_errors.SchemaError, _errors.LimitError) as error:
+            raise self.misfit(error, accumulator, self.accumulators, place) from error
+
+    cdef object again(self, object accumulator, CByteBuffer* row, Place place):
+        """What is read of an accumulator whose row this is. Refuses one of objects that the functions could not take for it."""
+        try:
+            read = self.accumulators.decode(string_view(row.data(), row.size()))
+        except _errors.SchemaError as error:
+            raise self.misfit(error, accumulator, self.accumulators, place) from error
+        if self.accumulators.loads is not None and not is_read_as(accumulator, read):
+            cause = (f"the state's function returned {shown(accumulator)}{place.of_key()}, which is read again as {shown(read)}: name its type by "
+                     f"accumulator=, or return what msgpack has; the state is as it was")
+            raise failure(_errors.SchemaError, cause, self.table.context, place.operation, place.position())
+        return read
+
+    cdef object misfit(self, object error, object returned, ValueRows rows, Place place):
+        """What does not fit that the user's function returned, as an error that names it. Nothing was written."""
+        if rows.loads is not None or type(error) is not _errors.SchemaError:
+            why = f"which cannot be stored: {str(error).partition(' [state ')[0]}"
+        elif rows.is_record and error.column is not None:
+            why = f"which is no {rows.schema}: see {error.column!r}"
+        else:
+            why = f"which is no {rows.schema}"
+        cause = f"the state's function returned {shown(returned)}{place.of_key()}, {why}; the state is as it was"
+        column = error.column if rows.is_record else None
+        return failure(type(error), cause, self.table.context, place.operation, place.position(), column)
+
+    cdef int write(self, list accumulators, CKeyBatch* batch, const vector[size_t]& last, bytes offset) except -1:
         """Writes an accumulator for each distinct key: all of them are encoded before the first byte is written."""
         cdef vector[CWriteBatch] pieces
         cdef CByteBuffer row
         cdef size_t distinct
+        cdef Place place = place_of(self, "add_many", None, batch)
         pieces.resize(1)
         for distinct in range(batch.distinct_count()):
-            row.Clear()
-            self.accumulators.encode(accumulators[distinct], &row, self.table.context, "add_many")
+            place.distinct = distinct
+            place.at = last[distinct]
+            self.encode(accumulators[distinct], &row, place)
+            if self.accumulators.loads is not None and type(accumulators[distinct]) not in PLAIN:
+                self.again(accumulators[distinct], &row, place)
             pieces.back().Put(batch.DistinctKey(distinct), string_view(row.data(), row.size()))
             if offset is None and pieces.back().bytes() >= self.table.store.write_batch_bytes:
                 pieces.resize(pieces.size() + 1)
@@ -333,3 +490,21 @@ cdef class FunctionTable:
     cdef object key_of(self, CKeyBatch* batch, size_t distinct):
         cdef string_view key = batch.DistinctKey(distinct)
         return self.table.keys.decode(string_view(key.data() + kKeyHeaderBytes, key.size() - kKeyHeaderBytes))
+
+
+cdef str shown(object value):
+    text = repr(value)
+    return f"{text if len(text) <= 100 else text[:100] + '...'} ({type(value).__name__})"
+
+
+cdef bint is_read_as(object written, object read) except -1:
+    """Whether a function may take what is read for what was written: it is of the same classes, but that a list may have been a tuple."""
+    if type(written) is type(read):
+        if type(read) is list:
+            return read == written or (len(read) == len(written) and all(is_read_as(a, b) for a, b in zip(written, read)))
+        if type(read) is dict:
+            return read == written or (read.keys() == written.keys() and all(is_read_as(written[name], part) for name, part in read.items()))
+        return True
+    if type(written) is tuple:
+        return type(read) is list and is_read_as(list(written), read)
+    return isinstance(written, (int, float, str, bytes)) and read == written

@@ -234,6 +234,7 @@ cdef class ValueRows:
     cdef object decode(self, string_view row)
     cdef object decode_array(self, string_view row)
     cdef Columns read(self, object batch, Fresh fresh=*)
+    cdef object stored_object(self, object value, Fresh fresh, object row, Context context=*, str operation=*)
     cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *
     cdef object arrow_of(self, object columns)
     cdef object to_python(self, object array)

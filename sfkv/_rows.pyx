@@ -300,12 +300,23 @@ cdef class ValueRows:
     cdef Columns read(self, object batch, Fresh fresh=None):
         """REQUIRES: `fresh` where values are live."""
         cdef Columns columns
-        if self.live is not None:
-            batch = pa.array([None if value is None else fresh.number_of(value) for value in batch], pa.binary())
-        elif self.dumps is not None:
-            batch = pa.array([None if value is None else self.dumps(value) for value in batch], pa.binary())
+        if self.live is not None or self.dumps is not None:
+            batch = pa.array([None if value is None else self.stored_object(value, fresh, i) for i, value in enumerate(batch)], pa.binary())
         columns = read_array(batch, self.codec.columns(), self.is_record, self.context, "value")
         return read_array(self.reader.read(batch), self.codec.columns(), self.is_record, self.context, "value") if columns is None else columns
+
+    cdef object stored_object(self, object value, Fresh fresh, object row, Context context=None, str operation=None):
+        """What is stored of an object: its number where it is live, else the serializer's bytes."""
+        try:
+            return self.dumps(value) if self.live is None else fresh.number_of(value)
+        except _errors.SchemaError as error:
+            if error.row is not None or error.state is not None or self.context.state is None:
+                raise
+            where = "" if row is None else f", row {row}"
+            raise _errors.SchemaError(
+                f"{error} [state {self.context.state!r}{where}]", operation=operation, path=None if context is None else context.path,
+                state=self.context.state, row=row, column="value",
+            ) from error.__cause__
 
     cdef vector[int] numbers_of(self, object columns, Context context, str operation) except *:
         """The numbers of the columns of these names; of all if it is None."""
@@ -352,10 +363,8 @@ cdef class ValueRows:
         """Appends the row of a value that is not None to `out`. REQUIRES: `fresh` where values are live."""
         cdef size_t begin = out.size()
         cdef Columns columns
-        if self.live is not None:
-            value = fresh.number_of(value)
-        elif self.dumps is not None:
-            value = self.dumps(value)
+        if self.live is not None or self.dumps is not None:
+            value = self.stored_object(value, fresh, None, context, operation)
         if not (self.encode_record(value, out) if self.is_record else self.encode_plain(value, out)):
             out.Truncate(begin)
             columns = self.read([value])
