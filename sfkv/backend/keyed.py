@@ -74,8 +74,8 @@ class KeyedStateBackend:
                 objects.
 
         Returns:
-            The state; the same one if it was registered before. A record that gained columns which may be null or have a
-            default is read without rewriting; states that were returned for the old one are closed.
+            The state: an equal one if it was registered before, over the same rows. A record that gained columns which may be
+            null or have a default is read without rewriting; states that were returned for the old one are closed.
 
         Raises:
             SchemaError: if the type is not supported, or the name was registered with another that it cannot read; shows both.
@@ -115,7 +115,8 @@ class KeyedStateBackend:
                 order of adding.
 
         Returns:
-            The state; the same one if it was registered before. That a function is the one of the last time is not checked.
+            The state: an equal one if it was registered before, over the same rows. That a function is the one of the last time
+            is not checked.
 
         Raises:
             ConfigError: ``reduce`` is no built-in name, lists them; or ``name`` is none.
@@ -141,7 +142,8 @@ class KeyedStateBackend:
             result: of an object: the type of its results; the default leaves them as objects, and batches are lists.
 
         Returns:
-            The state; the same one if it was registered before. That an object is the one of the last time is not checked.
+            The state: an equal one if it was registered before, over the same rows. That an object is the one of the last time
+            is not checked.
 
         Raises:
             ConfigError: ``aggregate`` is no built-in name, lists them; or a class, or an object without one of the methods; or
@@ -166,7 +168,7 @@ class KeyedStateBackend:
                 ``key={"window_end": datetime, "user": str}, group_by="user"`` is stored in time order, and sharded by user.
 
         Returns:
-            The table; the same one if it was registered before.
+            The table: an equal one if it was registered before, over the same rows.
 
         Raises:
             SchemaError: a type is not supported; ``group_by`` names other columns than the key's, shows them; or the name was

@@ -13,7 +13,8 @@ class Bundle:
     """``with state.bundle(keys) as rows:`` gives a plain dict ``{key: value or None}`` of the keys asked for.
 
     What changed in the dict is written when the block ends without an exception; None and ``del`` clear. Another key in it
-    is a KeyError then, and nothing is written.
+    is a KeyError then, and nothing is written. What the block puts to the bundle's keys past it, by the state itself, is
+    overwritten where the dict has changed.
     """
 
     def __init__(self, table: _table.Table, keys: Any, offset: bytes | None) -> None:
