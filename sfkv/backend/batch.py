@@ -36,7 +36,7 @@ class Batch:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         begun, self._begun = self._begun, False
-        if not begun:  # it has no write of its own, and is not to end another's
+        if not begun and not self._store.closed:  # it has no write of its own, and is not to end another's
             raise UsageError(
                 "the batch is not open: it is entered by a with statement, and ends with its block", operation="batch"
             )
