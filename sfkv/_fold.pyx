@@ -25,8 +25,7 @@ from sfkv._tables cimport (
 from sfkv._store import OFFSET_ROW
 
 cdef str NO_NONE = "None cannot be added"
-# Classes that msgpack reads as it writes them.
-cdef frozenset PLAIN = frozenset((int, float, str, bytes, bool))
+cdef frozenset PLAIN = frozenset((int, float, str, bytes, bool))  # which msgpack reads as it writes them
 
 
 def can_fold(int fold, column):
@@ -314,8 +313,7 @@ cdef class FunctionTable:
         results = [None] * batch.distinct_count()
         for distinct in range(batch.distinct_count()):
             if stored.Has(distinct):
-                place.distinct = distinct
-                place.at = batch.FirstPosition(distinct)
+                place.distinct, place.at = distinct, batch.FirstPosition(distinct)
                 results[distinct] = self.result_of(stored.Get(distinct), place)
         distinct_of = batch.DistinctOfPositions()
         answer = [results[distinct_of[i]] for i in range(batch.size())]
@@ -346,8 +344,7 @@ cdef class FunctionTable:
         accumulators = [None] * batch.distinct_count()
         for i in range(batch.size()):
             distinct = distinct_of[i]
-            place.distinct = distinct
-            place.at = i
+            place.distinct, place.at = distinct, i
             accumulator = accumulators[distinct]
             if accumulator is None and stored.Has(distinct):
                 accumulator = self.given(self.accumulators, stored.Get(distinct), place)
@@ -358,18 +355,15 @@ cdef class FunctionTable:
                 accumulator = self.folded(accumulator, value)
             except Exception as error:
                 raise self.failed(error, place) from error
-            if self.accumulators.loads is None:
-                is_kept = self.exact is not None and self.fits(accumulator)
-            else:
-                if self.lists and type(accumulator) is tuple:
-                    accumulator = list(accumulator)
-                is_kept = type(accumulator) in self.same
+            if self.lists and type(accumulator) is tuple:
+                accumulator = list(accumulator)
+            is_kept = type(accumulator) in self.same if self.accumulators.loads is not None else self.fits(accumulator)
             if not is_kept:
                 self.encode(accumulator, &row, place)
                 read = self.again(accumulator, &row, place)
                 if type(read) is type(accumulator):
                     self.same.add(type(read))
-                elif type(accumulator) is tuple:
+                elif type(accumulator) is tuple and self.accumulators.loads is not None:
                     self.lists = True
                 accumulator = read
             accumulators[distinct] = accumulator
@@ -401,9 +395,11 @@ cdef class FunctionTable:
         return folded
 
     cdef int fits(self, object accumulator) except -1:
-        """Whether an accumulator of the exact type will be read again as it is."""
+        """Whether a typed accumulator is of a Python type that loses nothing, and will be read again as it is."""
         cdef char[8] scratch
         cdef string_view text
+        if self.exact is None:
+            return 0
         if self.exact.variable:
             return self.exact.view(accumulator, &text)
         return self.exact.width <= sizeof(scratch) and self.exact.store(accumulator, scratch)
@@ -457,15 +453,11 @@ cdef class FunctionTable:
 
     cdef object misfit(self, object error, object returned, ValueRows rows, Place place):
         """What does not fit that the user's function returned, as an error that names it. Nothing was written."""
+        why = f"which is no {rows.schema}" + (f": see {error.column!r}" if rows.is_record and error.column is not None else "")
         if rows.loads is not None or type(error) is not _errors.SchemaError:
             why = f"which cannot be stored: {str(error).partition(' [state ')[0]}"
-        elif rows.is_record and error.column is not None:
-            why = f"which is no {rows.schema}: see {error.column!r}"
-        else:
-            why = f"which is no {rows.schema}"
         cause = f"the state's function returned {shown(returned)}{place.of_key()}, {why}; the state is as it was"
-        column = error.column if rows.is_record else None
-        return failure(type(error), cause, self.table.context, place.operation, place.position(), column)
+        return failure(type(error), cause, self.table.context, place.operation, place.position(), error.column if rows.is_record else None)
 
     cdef int write(self, list accumulators, CKeyBatch* batch, const vector[size_t]& last, bytes offset) except -1:
         """Writes an accumulator for each distinct key: all of them are encoded before the first byte is written."""
@@ -475,8 +467,7 @@ cdef class FunctionTable:
         cdef Place place = place_of(self, "add_many", None, batch)
         pieces.resize(1)
         for distinct in range(batch.distinct_count()):
-            place.distinct = distinct
-            place.at = last[distinct]
+            place.distinct, place.at = distinct, last[distinct]
             self.encode(accumulators[distinct], &row, place)
             if self.accumulators.loads is not None and type(accumulators[distinct]) not in PLAIN:
                 self.again(accumulators[distinct], &row, place)
@@ -493,8 +484,7 @@ cdef class FunctionTable:
 
 
 cdef str shown(object value):
-    text = repr(value)
-    return f"{text if len(text) <= 100 else text[:100] + '...'} ({type(value).__name__})"
+    return f"{value!r:.100} ({type(value).__name__})"
 
 
 cdef bint is_read_as(object written, object read) except -1:

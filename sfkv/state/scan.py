@@ -132,8 +132,8 @@ class Scan:
             raise StopIteration
         try:
             batch = self._next_batch(self._scan)
-        except BusyError:
-            raise  # before anything was read: the next call goes on
+        except (BusyError, ClosedError):
+            raise  # before anything was read: the next call goes on, or is refused as this one
         except BaseException as error:
             self._failure = f"{type(error).__name__}: {error}"  # rows that were read are lost: what is left is not the rest
             self.close()

@@ -11,12 +11,12 @@ pytestmark = pytest.mark.backends
 NO_STORE = {
     "KeyedStateBackend": {"cells", "payloads", "close", "used_bytes", "closed", "path", "slot", "states", "restored_from",
                           "key_groups", "max_parallelism"},
-    "ValueState": {"name", "type"},
-    "ListState": {"name", "type"},
-    "ReducingState": {"name", "type"},
-    "AggregatingState": {"name", "type"},
-    "MapState": {"name", "type", "__getitem__"},
-    "Table": {"name", "type", "key_type"},
+    "ValueState": {"name", "type", "__iter__"},
+    "ListState": {"name", "type", "__iter__"},
+    "ReducingState": {"name", "type", "__iter__"},
+    "AggregatingState": {"name", "type", "__iter__"},
+    "MapState": {"name", "type", "__getitem__", "__iter__"},
+    "Table": {"name", "type", "key_type", "__iter__"},
     "Scan": {"schema", "close", "__iter__"},
 }  # fmt: skip
 
