@@ -8,14 +8,9 @@ import pytest
 
 import sfkv
 from sfkv import _batch, _store
-from tests.backend.watched import Thing, Watched
+from tests.backend.watched import Thing
 
 pytestmark = pytest.mark.only("memory", reason="the file is about it")
-
-
-@pytest.fixture
-def watched():
-    return Watched()
 
 
 @pytest.fixture

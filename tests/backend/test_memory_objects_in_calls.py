@@ -14,14 +14,9 @@ import msgspec
 import pytest
 
 import sfkv
-from tests.backend.watched import Thing, Watched
+from tests.backend.watched import Thing
 
 pytestmark = pytest.mark.only("memory", reason="the file is about it")
-
-
-@pytest.fixture
-def watched():
-    return Watched()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pyarrow as pa
 import sfkv
 from sfkv._fold import merge_rows
 from tests.golden.test_golden import compare
+from tests.state.aggregates import Mean
 
 SINGLE: list[tuple[pa.DataType, list[Any]]] = [
     (pa.bool_(), [True, False, True]),
@@ -78,19 +79,6 @@ def test_folds_by_hand(tmp_path):
 
 
 def test_what_the_registry_has_of_folds(tmp_path):
-    class Mean:
-        def create(self):
-            return [0, 0]
-
-        def add(self, accumulator, value):
-            return [accumulator[0] + value, accumulator[1] + 1]
-
-        def merge(self, a, b):
-            return [a[0] + b[0], a[1] + b[1]]
-
-        def result(self, accumulator):
-            return accumulator[0] / accumulator[1]
-
     value: dict[str, Any] = {
         "columns": [{"name": "value", "type": "int64", "nullable": False}],
         "record": False,

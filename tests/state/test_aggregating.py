@@ -13,28 +13,9 @@ import sfkv
 from sfkv import _batch
 from sfkv._folds import BUILT_INS
 from tests.backends import new_backend
+from tests.state.aggregates import Mean, rows_of
 
 pytestmark = pytest.mark.backends
-
-
-def rows_of(state):
-    return {row["key"]: row["value"] for row in state.scan().to_arrow().to_pylist()}
-
-
-class Mean:
-    """An aggregate object: a mean."""
-
-    def create(self):
-        return [0, 0]
-
-    def add(self, accumulator, value):
-        return [accumulator[0] + value, accumulator[1] + 1]
-
-    def merge(self, a, b):
-        return [a[0] + b[0], a[1] + b[1]]
-
-    def result(self, accumulator):
-        return accumulator[0] / accumulator[1]
 
 
 EXPECTED = {

@@ -11,26 +11,9 @@ import pyarrow as pa
 import pytest
 
 import sfkv
+from tests.state.aggregates import Mean, rows_of
 
 pytestmark = pytest.mark.backends
-
-
-def rows_of(state):
-    return {row["key"]: row["value"] for row in state.scan().to_arrow().to_pylist()}
-
-
-class Mean:
-    def create(self):
-        return [0, 0]
-
-    def add(self, accumulator, value):
-        return [accumulator[0] + value, accumulator[1] + 1]
-
-    def merge(self, a, b):
-        return [a[0] + b[0], a[1] + b[1]]
-
-    def result(self, accumulator):
-        return accumulator[0] / accumulator[1]
 
 
 def test_what_a_function_returned_and_does_not_fit_is_said_with_its_key(keyed):

@@ -12,12 +12,9 @@ import pytest
 import sfkv
 from sfkv import _batch
 from tests.backends import new_backend
+from tests.state.aggregates import rows_of
 
 pytestmark = pytest.mark.backends
-
-
-def rows_of(state):
-    return {row["key"]: row["value"] for row in state.scan().to_arrow().to_pylist()}
 
 
 DAYS = [dt.date(2013, 1, 3), dt.date(2013, 1, 1), dt.date(2013, 1, 2)]
