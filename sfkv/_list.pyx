@@ -139,15 +139,14 @@ cdef class ListTable:
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(pa.list_(self.table.values.schema.item))
         cdef Held held = self.table.values.held()
-        cdef bint is_live = held is not None
         cdef size_t i
         self.table.read_keys(keys, &batch, "get_many")
         self.table.enter(&call, "get_many")
         with nogil:
             status = rows.ReadLists(batch, self.table.values.codec, result.array.get())
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok():
+        if held is not None and status.ok():
             held.take_cells(result.array.get().children[0])
         call.Leave()
         check(status, self.table.context, "get_many", "value")

@@ -136,14 +136,13 @@ cdef class MapTable:
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(self.table.values.schema.arrow)
         cdef Held held = self.table.values.held()
-        cdef bint is_live = held is not None
         self.table.read_pairs(keys, user_keys, &batch, "get_many")
         self.table.enter(&call, "get_many")
         with nogil:
             status = rows.ReadEntries(batch, self.table.values.codec, result.array.get())
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok():
+        if held is not None and status.ok():
             held.take_cells(result.array.get())
         call.Leave()
         check(status, self.table.context, "get_many", "value")
@@ -200,7 +199,6 @@ cdef class MapTable:
         cdef CStatus status
         cdef ArrowResult result = ArrowResult(pa.map_(self.table.user_keys.schema.arrow, self.table.values.schema.arrow))
         cdef Held held = self.table.values.held()
-        cdef bint is_live = held is not None
         cdef size_t i, at
         cdef list found, ends, maps
         cdef dict made
@@ -208,9 +206,9 @@ cdef class MapTable:
         self.table.enter(&call, "items_many")
         with nogil:
             status = rows.ReadMaps(batch, self.table.user_keys.codec, self.table.values.codec, result.array.get())
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok():
+        if held is not None and status.ok():
             held.take_cells(result.array.get().children[0].children[1])
         call.Leave()
         check(status, self.table.context, "items_many", "value")

@@ -387,18 +387,19 @@ cdef class MemoryStore(Store):
         """Does nothing, as there are no files, but what every call does."""
         cdef CCall call
         self.enter(&call, self.context, "flush")
-        self.refuse_in_batch("flush")
+        self.refuse_in_batch(&call, "flush")
 
     def compact(self):
         """Gives the memory that removed rows have left back to the system."""
         cdef CCall call
         self.enter(&call, self.context, "compact")
-        self.refuse_in_batch("compact")
+        self.refuse_in_batch(&call, "compact")
         with nogil:
             malloc_trim(0)
 
-    cdef int refuse_in_batch(self, str operation) except -1:
+    cdef int refuse_in_batch(self, CCall* call, str operation) except -1:
         if self.c_rows.InBatch():
+            call.Leave()
             raise failure(_errors.UsageError, f"{operation} does not work inside a batch: end it first", self.context, operation)
         return 0
 
@@ -442,7 +443,7 @@ cdef class MemoryStore(Store):
         """The rows as they are now."""
         cdef CCall call
         self.enter(&call, self.context, "snapshot")
-        self.refuse_in_batch("snapshot")
+        self.refuse_in_batch(&call, "snapshot")
         return Snapshot(self)
 
     def freeze_closing(self):

@@ -82,14 +82,13 @@ cdef class Scan:
         cdef ArrowResult user_keys = ArrowResult(self.table.user_keys.schema.record_arrow)
         cdef ArrowResult values = ArrowResult(self.value_type)
         cdef Held held = self.table.values.held() if self.with_values else None
-        cdef bint is_live = held is not None
         cdef shared_ptr[CCursor] c_scan = self.running()
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:
             status = deref(c_scan).Next(&count, keys.array.get(), user_keys.array.get(), values.array.get())
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok() and count != 0:
+        if held is not None and status.ok() and count != 0:
             column = values.array.get().children[0]  # the only one
             held.take_cells(column.children[0] if self.table.kind == LIST else column)
         call.Leave()
@@ -98,7 +97,7 @@ cdef class Scan:
             self.close()
             return None
         value_part = pa.array(values) if self.with_values else None
-        if is_live:
+        if held is not None:
             value_part = self.table.values.serialized(value_part, held)
         return pa.array(keys), pa.array(user_keys) if self.with_user_keys else None, value_part
 
@@ -107,14 +106,13 @@ cdef class Scan:
         cdef CCall call
         cdef CStatus status
         cdef size_t i
-        cdef bint is_live = held is not None
         cdef shared_ptr[CCursor] c_scan = self.running()
         self.table.store.enter(&call, self.table.context, "scan")
         with nogil:
             status = deref(c_scan).NextEntries(most, user_keys, values)
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok():
+        if held is not None and status.ok():
             for i in range(values.size()):
                 self.table.take(held, values.Get(i), "scan")
         call.Leave()

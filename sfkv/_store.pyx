@@ -45,7 +45,10 @@ cdef class Store:
         return check(call.Enter(self.c_lifetime), context, operation)
 
     cdef int settle(self, Fresh fresh) except -1:
-        """To be called after a write, with what it was to write, or None: keeps the objects that rows hold now, and lets go of others. See `_memory`."""
+        """To be called after a write: keeps the objects that rows hold now, and lets go of others. See `_memory`.
+
+        `fresh` is what the write was given, if it was objects; it ends.
+        """
         return 0
 
     @property

@@ -301,14 +301,13 @@ cdef class Table:
         cdef vector[int] wanted = self.values.numbers_of(columns, self.context, "get_many")
         cdef ArrowResult result = ArrowResult(self.values.arrow_of(columns))
         cdef Held held = self.values.held()
-        cdef bint is_live = held is not None
         self.read_keys(keys, &batch, "get_many")
         self.enter(&call, "get_many")
         with nogil:
             status = ReadValues(rows, batch, self.values.codec, wanted, result.array.get())
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok():
+        if held is not None and status.ok():
             held.take_cells(result.array.get())
         call.Leave()
         check(status, self.context, "get_many", "value")
@@ -386,13 +385,12 @@ cdef class Table:
         cdef CCall call
         cdef CStatus status
         cdef size_t i
-        cdef bint is_live = held is not None
         self.enter(&call, operation)
         with nogil:
             status = store.ReadRows(batch, rows)
-            if not is_live:
+            if held is None:
                 call.Leave()
-        if is_live and status.ok():
+        if held is not None and status.ok():
             for i in range(rows.size()):
                 self.take(held, rows.Get(i), operation) if rows.Has(i) else held.take_none()
         call.Leave()
