@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "sfkv/lifetime.h"
 #include "sfkv/process_locks.h"
@@ -45,6 +46,51 @@ inline void HoldTimerInForks() {
   internal::engine_lock.store(reinterpret_cast<pthread_mutex_t*>(static_cast<char*>(sfkv_engine_timer()) + sizeof(void*)));
 #endif
 }
+
+// Who waits for the engine to take notice of a failure that it tells listeners of first.
+class FailureWaiter {
+ public:
+  virtual ~FailureWaiter() = default;
+  virtual void Noticed() = 0;
+};
+
+namespace internal {
+
+// The job that runs in this thread, and the failure that it told of.
+struct RunningJob {
+  void EndFailure() {
+    if (waiter != nullptr) std::exchange(waiter, nullptr)->Noticed();
+  }
+  bool is_running = false;
+  bool then_sleep = false;
+  std::shared_ptr<FailureWaiter> waiter;
+};
+inline thread_local RunningJob running_job;
+
+}  // namespace internal
+
+// To be called from within a job that fails. False if this is no job, but a caller's thread: then its call will tell.
+inline bool TellWhenNoticed(std::shared_ptr<FailureWaiter> waiter, bool then_sleep) {
+  internal::RunningJob& job = internal::running_job;
+  if (!job.is_running || job.waiter != nullptr) return false;
+  job.waiter = std::move(waiter);
+  job.then_sleep = then_sleep;
+  return true;
+}
+
+// The clock of the jobs. One that has failed sleeps for a second, as soon as the engine has taken notice; where nothing would be tried
+// again before sfkv says so, it need not.
+class JobClock : public rocksdb::SystemClockWrapper {
+ public:
+  JobClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  const char* Name() const override { return "sfkv.JobClock"; }
+  void SleepForMicroseconds(int microseconds) override {
+    internal::RunningJob& job = internal::running_job;
+    const bool sleeps = job.waiter == nullptr || job.then_sleep;
+    job.EndFailure();
+    if (sleeps) SystemClockWrapper::SleepForMicroseconds(microseconds);
+  }
+};
 
 class BackgroundEnv : public rocksdb::EnvWrapper {
  public:
@@ -126,7 +172,7 @@ class BackgroundEnv : public rocksdb::EnvWrapper {
   // File system and clock are set as they are: the base class would reach them through two layers of adapters.
   explicit BackgroundEnv(std::shared_ptr<rocksdb::FileSystem> files) : EnvWrapper(rocksdb::NewCompositeEnv(files)) {
     file_system_ = std::move(files);
-    system_clock_ = rocksdb::SystemClock::Default();
+    system_clock_ = std::make_shared<JobClock>();
   }
 
   // A pool's threads are sent once for each job; one that was taken back leaves nothing to do.
@@ -138,7 +184,10 @@ class BackgroundEnv : public rocksdb::EnvWrapper {
       job = pool->jobs.front();
       pool->jobs.pop_front();
     }
+    internal::running_job.is_running = true;
     job.function(job.argument);
+    internal::running_job.EndFailure();
+    internal::running_job.is_running = false;
   }
 
   static inline std::atomic<BackgroundEnv*> current_{nullptr};

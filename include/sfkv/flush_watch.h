@@ -1,65 +1,91 @@
 // What the engine's background work tells a store: how far a flush is, and which failures may pass.
 //
-// The engine must never be asked for a flush while another one is under way: if that one then fails, the request stays queued
-// where nothing will run it, and a later flush waits for ever (decision 9). So the store waits with a write that would fill
-// another memtable, as the engine would a moment later. Thread-safe: the engine calls from its own threads.
+// A flush that is asked for is lost if the engine stops before it has begun: nothing will run it, and a later one waits for ever
+// (decision 9). So one is asked for at a time: the store waits with a write that would fill another memtable, as the engine would a
+// moment later. A failure that stops the engine waits until that flush has begun, and who would ask for one waits until the engine has
+// stopped. Thread-safe: the engine calls from its own threads.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 
+#include "sfkv/background.h"
 #include "sfkv/rocksdb_compat.h"
 
 namespace sfkv {
 
-class FlushWatch : public rocksdb::EventListener {
+class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public std::enable_shared_from_this<FlushWatch> {
  public:
-  // REQUIRES: called when the database is open, and again with nullptr before it is closed.
+  // REQUIRES: called when the database is open, and again with nullptr before its background work is ended.
   void Watch(rocksdb::DB* db) {
     std::lock_guard<std::mutex> guard(mutex_);
     db_ = db;
+    Changed();
   }
 
   // Whether a flush is under way, or a failure whose effect is still to come.
   bool busy() const { return busy_.load(std::memory_order_acquire); }
   // Only the second: then nothing may be written, however small.
-  bool failing() const { return failing_.load(std::memory_order_acquire); }
+  bool failing() const { return failing_.load(std::memory_order_acquire) != 0; }
 
-  // Waits until neither is. An error if the flush will never begin, because something else failed first.
+  // Waits until neither is. An error if the flush will never begin.
   Status Wait() {
     if (!busy()) return Status::OK();
     std::unique_lock<std::mutex> lock(mutex_);
-    for (int looked = 0; busy(); ++looked) {
-      if (failed_ && stage_ == kSealed && !failing_) {
-        return Status(Code::kFailedStore, "IO error: the engine cannot go on after a failed compaction: close the store with "
-                                          "discard=True, and open it with recover=True or restore it from a snapshot");
+    while (busy()) {
+      if (stage_ == kSealed && !failing()) {
+        if (stuck_) {
+          return Status(Code::kFailedStore, "IO error: the engine cannot go on after a failed compaction: close the store with "
+                                            "discard=True, and open it with recover=True or restore it from a snapshot");
+        }
+        if (failed_) {  // asked for when the engine had stopped: Resume() will run it
+          stage_ = kIdle;
+          break;
+        }
       }
-      changed_.wait_for(lock, std::chrono::milliseconds(failing_ ? 1 : 50));
-      Look(looked);
+      changed_.wait_for(lock, std::chrono::milliseconds(50));
+      Look();
     }
+    Changed();
     return Status::OK();
   }
 
-  // Around DB::Resume(), whose own flush tells of its failure by the result.
+  // Around DB::Resume(), whose own flush tells of its failure by the result. Waits for the compactions: one that failed meanwhile
+  // would end Resume() before that flush has begun.
   void BeginResume() {
-    std::lock_guard<std::mutex> guard(mutex_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (failed_ && Property(rocksdb::DB::Properties::kNumRunningCompactions) != 0) {
+      changed_.wait_for(lock, std::chrono::milliseconds(5));
+    }
     resuming_ = true;
   }
   void EndResume(bool resumed) {
     std::lock_guard<std::mutex> guard(mutex_);
     resuming_ = false;
     if (resumed) failed_ = false;
+    stuck_ = stuck_ || (!resumed && stage_ == kSealed);
   }
 
   // --- From the engine.
 
-  void OnMemTableSealed(const rocksdb::MemTableInfo&) override { Become(kSealed); }
-  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Become(kRunning); }
-  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Become(kIdle); }
+  // In the thread that writes, before the flush is asked for.
+  void OnMemTableSealed(const rocksdb::MemTableInfo&) override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    Become(kSealed);
+    changed_.wait(lock, [this] { return !failing(); });
+  }
+  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    std::lock_guard<std::mutex> guard(mutex_);
+    flush_thread_ = std::this_thread::get_id();
+    Become(kRunning);
+  }
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    std::lock_guard<std::mutex> guard(mutex_);
+    Become(kIdle);
+  }
 
   // The engine would look for free space every five seconds, in a thread of its own, and refuse all writes until then; sfkv
   // tries again with the next write or flush (Writer::Resume).
@@ -72,42 +98,54 @@ class FlushWatch : public rocksdb::EventListener {
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     const bool is_compaction = reason == rocksdb::BackgroundErrorReason::kCompaction;
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (error->IsIOError()) {
+      if (is_compaction && ++compactions_failed_ <= kCompactionsThatMayFail) {
+        *error = rocksdb::Status::OK();  // the engine tries it again, in new files; what it was to rewrite is still there
+        return;
+      }
+      // The engine calls that fatal, but the rows are still in memory and in files, and a new attempt writes new files.
+      if (error->severity() != kNotDecided) *error = rocksdb::Status(*error, kStops);
+    }
+    if (error->severity() < kStops) return;
+    const bool in_flush = flush_thread_ == std::this_thread::get_id();
+    if (in_flush && stage_ == kRunning) stage_ = kIdle;
+    if (db_ != nullptr && !resuming_ && TellWhenNoticed(shared_from_this(), /*then_sleep=*/!in_flush)) {
+      failing_.fetch_add(1, std::memory_order_acq_rel);
+      Changed();
+      changed_.wait(lock, [&] { return stage_ != kSealed || in_flush || failed_ || db_ == nullptr; });
+    }
+    failed_ = true;
+    stuck_ = stuck_ || error->severity() > kStops;
+    Changed();
+  }
+
+  void Noticed() override {
     std::lock_guard<std::mutex> guard(mutex_);
-    if (is_compaction && error->IsIOError() && ++compactions_failed_ <= kCompactionsThatMayFail) {
-      *error = rocksdb::Status::OK();  // the engine tries it again, in new files; what it was to rewrite is still there
-      return;
-    }
-    if (error->IsIOError() && !is_compaction) {
-      // The rows are still in memory, and a new attempt writes new files: the engine calls that fatal, but it is not.
-      *error = rocksdb::Status(*error, std::min(error->severity(), rocksdb::Status::Severity::kHardError));
-    }
-    failed_ = failed_ || error->severity() >= rocksdb::Status::Severity::kHardError;  // less does not stop the engine
-    if (stage_ == kRunning && flush_thread_ == std::this_thread::get_id()) stage_ = kIdle;
-    if (!resuming_ && db_ != nullptr) {
-      errors_before_ = Property(rocksdb::DB::Properties::kBackgroundErrors);
-      failing_ = true;
-    }
+    failing_.fetch_sub(1, std::memory_order_acq_rel);
     Changed();
   }
 
  private:
   enum Stage : int { kIdle, kSealed, kRunning };
 
+  static constexpr rocksdb::Status::Severity kNotDecided = rocksdb::Status::Severity::kNoError;  // where a file system says "retryable"
+  static constexpr rocksdb::Status::Severity kStops = rocksdb::Status::Severity::kHardError;     // until Resume(); more is for good
+
   // In a row. Then it is no passing failure, and writes must be refused before the uncompacted files stall them for ever.
   static constexpr int kCompactionsThatMayFail = 10;
 
+  // REQUIRES for all that follow: the mutex is held.
+
   void Become(Stage stage) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (stage == kRunning) flush_thread_ = std::this_thread::get_id();
     stage_ = stage;
     Changed();
   }
 
-  // Looks for what is not told: when the engine itself has taken notice of a failure, and flushes that end without a word.
-  void Look(int looked) {
-    if (failing_) failing_ = looked < 2000 && Property(rocksdb::DB::Properties::kBackgroundErrors) == errors_before_;
+  // Looks for flushes that end without a word.
+  void Look() {
     const bool is_over = Property(rocksdb::DB::Properties::kNumImmutableMemTable) == 0 || (failed_ && stage_ == kRunning);
-    if (!failing_ && is_over && Property(rocksdb::DB::Properties::kNumRunningFlushes) == 0) stage_ = kIdle;
+    if (!failing() && is_over && Property(rocksdb::DB::Properties::kNumRunningFlushes) == 0) stage_ = kIdle;
     Changed();
   }
 
@@ -117,9 +155,8 @@ class FlushWatch : public rocksdb::EventListener {
     return value;
   }
 
-  // REQUIRES: the mutex is held.
   void Changed() {
-    busy_.store(stage_ != kIdle || failing_, std::memory_order_release);
+    busy_.store(stage_ != kIdle || failing(), std::memory_order_release);
     changed_.notify_all();
   }
 
@@ -127,11 +164,11 @@ class FlushWatch : public rocksdb::EventListener {
   std::condition_variable changed_;
   rocksdb::DB* db_ = nullptr;
   std::atomic<bool> busy_{false};
-  std::atomic<bool> failing_{false};  // told to us, and not yet seen by those who write
+  std::atomic<int> failing_{0};  // threads that told of a failure which the engine has still to take notice of
   Stage stage_ = kIdle;
-  bool failed_ = false;
+  bool failed_ = false;          // the engine has stopped, until Resume()
+  bool stuck_ = false;           // for good: a flush that is asked for will not begin
   bool resuming_ = false;
-  uint64_t errors_before_ = 0;
   std::thread::id flush_thread_;
   int compactions_failed_ = 0;
 };

@@ -59,14 +59,13 @@ class Store : public Rows, private Counted<Store> {
         WriteMarker(options_.path, "open");  // the mark may be there, though not durable
         return marked;
       }
-    } else {
-      rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/true);
     }
+    flushes_->Watch(nullptr);
+    if (discard) rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/true);
     closing.End();
     scans_->EndAll();
     const HoldForks hold_forks;
     table_.reset();
-    flushes_->Watch(nullptr);
     const Status status = FromRocksDB(db_->Close());
     db_.reset();
     slot_.reset();

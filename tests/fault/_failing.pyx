@@ -21,7 +21,13 @@ cdef extern from "failing_file_system.h" namespace "sfkv_test" nogil:
         kTorn
         kLostSync
 
+    cdef cppclass CGates "sfkv_test::Gates":
+        size_t Hold(const string& call, const string& begin, const string& end) except +
+        bint Reached(size_t gate, double seconds)
+        void Release(size_t gate, bint fails)
+
     cdef cppclass CSchedule "sfkv_test::Schedule":
+        CGates gates
         void Arm(Fault fault, long call)
         long count()
         string failed() except +
@@ -64,6 +70,25 @@ def disarm():
 def count():
     """How many calls there were since arming."""
     return TheShared().get().schedule.count()
+
+
+class Gate:
+    """Lets the next call of that name, on a path that begins and ends so, wait for ``release``."""
+
+    def __init__(self, call, begin, end=""):
+        self._number = TheShared().get().schedule.gates.Hold(call.encode(), os.fsencode(begin), end.encode())
+
+    def reached(self, double seconds=30):
+        """Waits until a call has come to it; whether one has."""
+        cdef size_t number = self._number
+        cdef bint reached
+        with nogil:
+            reached = TheShared().get().schedule.gates.Reached(number, seconds)
+        return reached
+
+    def release(self, bint fails=False):
+        """Lets the call go on, or fail."""
+        TheShared().get().schedule.gates.Release(self._number, fails)
 
 
 def lose_power():

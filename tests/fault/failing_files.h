@@ -1,5 +1,7 @@
 // A file system for tests: it fails the n-th I/O call, and it can lose power.
 //
+// It also lets calls wait, so that a test can choose what happens meanwhile.
+//
 // Every call on files and names is counted, whatever thread makes it. What fails is chosen by Arm(). Behind that it keeps what
 // a real disk may forget: the bytes of a file since its last sync, and the names made in a directory since its last sync.
 // LosePower() forgets them. Names that are removed are gone at once. Thread-safe.
@@ -7,6 +9,8 @@
 
 #include <rocksdb/file_system.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -30,9 +34,60 @@ enum class Fault {
   kLostSync,  // from that sync on, syncs do nothing and say that they did
 };
 
+// Calls that wait until they are told to go on.
+class Gates {
+ public:
+  // Lets the next call of that name wait, on a path that begins and ends so. Returns the gate's number.
+  size_t Hold(const std::string& call, const std::string& begin, const std::string& end) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    gates_.push_back({call, begin, end});
+    return gates_.size() - 1;
+  }
+  bool Reached(size_t gate, double seconds) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return gates_[gate].reached; });
+  }
+  void Release(size_t gate, bool fails) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    gates_[gate].released = true;
+    gates_[gate].fails = fails;
+    changed_.notify_all();
+  }
+
+  // Whether the call is to fail, after it has waited.
+  bool Pass(const std::string& call, const std::string& path) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < gates_.size(); ++i) {
+      if (gates_[i].reached || gates_[i].released || call != gates_[i].call) continue;
+      if (!Slice(path).starts_with(gates_[i].begin) || !Slice(path).ends_with(gates_[i].end)) continue;
+      gates_[i].reached = true;
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return gates_[i].released; });
+      return gates_[i].fails;
+    }
+    return false;
+  }
+
+ private:
+  struct Gate {
+    std::string call;
+    std::string begin;
+    std::string end;
+    bool reached = false;
+    bool released = false;
+    bool fails = false;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Gate> gates_;
+};
+
 // Which call fails, and what has been seen.
 class Schedule {
  public:
+  Gates gates;
+
   void Arm(Fault fault, long call) {
     std::lock_guard<std::mutex> guard(mutex_);
     fault_ = fault;
@@ -54,6 +109,7 @@ class Schedule {
   enum class Outcome { kGoOn, kFail, kHalf, kPretend };
 
   Outcome Next(const char* call, const std::string& path, Kind kind) {
+    if (gates.Pass(call, path)) return Outcome::kFail;
     std::lock_guard<std::mutex> guard(mutex_);
     const bool concerned = fault_ == Fault::kTorn       ? kind == Kind::kWrite
                            : fault_ == Fault::kLostSync ? kind == Kind::kSync

@@ -1,0 +1,143 @@
+"""Compactions that fail beside a flush, or for long: writes go on when what was in the way is gone."""
+
+import os
+
+import pytest
+
+HEAD = """
+    import os, resource, threading, sfkv
+    from sfkv import _core
+    from tests.fault import _failing
+
+    _core.wrap_file_system(_failing.capsule())
+
+    def open_store(path, trigger, key=None):
+        backend = sfkv.EmbeddedRocksDBStateBackend()
+        backend._engine_options = f"write_buffer_size=65536;level0_file_num_compaction_trigger={trigger}"
+        return backend.open(path, key=key, slot=sfkv.Slot("4MB"))
+
+    def open_with_a_compaction(path):
+        "A store of 1000 rows, that compacts its files as soon as it is open."
+        with open_store(path, trigger=100, key=int) as keyed:
+            for start in range(0, 1000, 500):
+                keyed.value_state("v", bytes).put_many(range(start, start + 500), [bytes(50)] * 500)
+                keyed._store.flush()
+        gate = _failing.Gate("NewWritableFile", path, ".sst")
+        keyed = open_store(path, trigger=2)
+        return keyed, keyed.value_state("v", bytes), gate
+
+    def stop_beside_a_queued_flush():
+        "A compaction stops the engine while a flush is asked for, and the only thread for flushes has to do with another store."
+        keyed, state, compaction = open_with_a_compaction(STORE)
+        assert compaction.reached()
+        busy = open_store(STORE + "-busy", trigger=4, key=int)
+        busy.value_state("v", bytes).put(1, b"1")
+        flush = _failing.Gate("NewWritableFile", STORE + "-busy", ".sst")
+        flushing = threading.Thread(target=busy._store.flush)
+        flushing.start()
+        assert flush.reached()
+        manifest = _failing.Gate("Append", STORE + "/MANIFEST")
+        compaction.release()
+        assert manifest.reached()
+        for number in range(1000, 1004):
+            state.put(number, os.urandom(30_000))  # the last asks for a flush of those before
+        manifest.release(fails=True)
+        threading.Timer(0.3, flush.release).start()
+        return keyed, state, busy, flushing
+
+    def check(keyed, state, rows):
+        "All is as if nothing had failed."
+        state.put(1, b"goes on")
+        keyed._store.flush()
+        keyed.compact()
+        keyed.close()
+        with open_store(keyed.path, trigger=4) as again:
+            found = again.value_state("v", bytes).get_many(range(rows)).to_pylist()
+            assert found[1] == b"goes on" and all(found), found
+"""
+
+
+@pytest.fixture
+def run(run_python):
+    if "SFKV_FAULTS" not in os.environ:
+        pytest.importorskip("tests.fault._failing", reason="is built by make test (SFKV_FAULTS=1)")
+    return lambda program: run_python(HEAD + program)
+
+
+def test_a_compaction_fails_while_a_flush_is_tried_again(run):
+    """It is not taken for the end of that flush, which the engine would then never run."""
+    run(
+        """
+    for number in range(3):
+        keyed, state, compaction = open_with_a_compaction(f"{STORE}{number}")
+        assert compaction.reached()
+        state.put(1000, b"new")
+        _failing.arm("for good")
+        try:
+            keyed._store.flush()
+        except sfkv.StorageError:
+            pass
+        release = threading.Timer(0.1, compaction.release)
+        release.start()
+        for _ in range(2):
+            try:
+                state.put(1001, b"new")
+            except sfkv.StorageError as error:
+                assert not isinstance(error, sfkv.FailedStoreError), error
+            else:
+                raise SystemExit("no error")
+        release.join()
+        _failing.disarm()
+        check(keyed, state, 1001)
+    """
+    )
+
+
+def test_a_compaction_stops_the_engine_while_a_flush_waits_for_a_thread(run):
+    """The flush is run none the less, or by the next call."""
+    run(
+        """
+    keyed, state, busy, flushing = stop_beside_a_queued_flush()
+    try:
+        for number in range(1004, 1010):
+            state.put(number, os.urandom(30_000))
+    except sfkv.StorageError as error:
+        assert "injected failure" in str(error) and not isinstance(error, sfkv.FailedStoreError), error
+    flushing.join()
+    check(keyed, state, 1004)
+    busy.close()
+    """
+    )
+
+
+def test_a_store_is_closed_while_a_failed_compaction_waits_for_a_flush(run):
+    run(
+        """
+    keyed, state, busy, flushing = stop_beside_a_queued_flush()
+    keyed.close(discard=True)
+    flushing.join()
+    busy.close()
+    """
+    )
+
+
+def test_compactions_that_fail_for_long(run):
+    """Flushes find room where compactions do not: writes go on for a while, then say why they cannot, and go on when there is room."""
+    run(
+        """
+    keyed = open_store(STORE, trigger=4, key=int)
+    state = keyed.value_state("v", bytes)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, unlimited[1]))
+    written = 0
+    try:
+        while True:
+            state.put(written, os.urandom(20_000))
+            written += 1
+    except sfkv.StorageError as error:
+        assert "File too large" in str(error) and not isinstance(error, sfkv.FailedStoreError), error
+    assert state.contains_many(range(written)).to_pylist() == [True] * written
+    resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    check(keyed, state, written)
+    """
+    )
