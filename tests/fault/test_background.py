@@ -27,7 +27,7 @@ HEAD = """
         return keyed, keyed.value_state("v", bytes), gate
 
     def stop_beside_a_queued_flush():
-        "A compaction stops the engine while a flush is asked for, and the only thread for flushes has to do with another store."
+        "A compaction stops the engine while a flush waits for the only thread, which has to do with another store."
         keyed, state, compaction = open_with_a_compaction(STORE)
         assert compaction.reached()
         busy = open_store(STORE + "-busy", trigger=4, key=int)
@@ -122,7 +122,7 @@ def test_a_store_is_closed_while_a_failed_compaction_waits_for_a_flush(run):
 
 
 def test_compactions_that_fail_for_long(run):
-    """Flushes find room where compactions do not: writes go on for a while, then say why they cannot, and go on when there is room."""
+    """Flushes find room where compactions do not: writes go on for a while, say why they cannot, and go on with room."""
     run(
         """
     keyed = open_store(STORE, trigger=4, key=int)
