@@ -69,7 +69,7 @@ inline thread_local RunningJob running_job;
 
 }  // namespace internal
 
-// To be called from within a job that fails. False if this is no job, but a caller's thread: then its call will tell.
+// To be called from within a job that fails. False if it has told before, or if this is no job, but a caller's thread.
 inline bool TellWhenNoticed(std::shared_ptr<FailureWaiter> waiter, bool then_sleep) {
   internal::RunningJob& job = internal::running_job;
   if (!job.is_running || job.waiter != nullptr) return false;

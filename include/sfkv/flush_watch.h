@@ -37,8 +37,8 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
     std::unique_lock<std::mutex> lock(mutex_);
     while (busy()) {
       if (stage_ == kSealed && !failing()) {
-        if (stuck_) {
-          return Status(Code::kFailedStore, "IO error: the engine cannot go on after a failed compaction: close the store with "
+        if (fatal_ || lost_) {
+          return Status(Code::kFailedStore, "IO error: the engine cannot go on after a failure in the background: close the store with "
                                             "discard=True, and open it with recover=True or restore it from a snapshot");
         }
         if (failed_) {  // asked for when the engine had stopped: Resume() will run it
@@ -53,20 +53,27 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
     return Status::OK();
   }
 
+  // What has stopped the engine, or OK.
+  Status Failure() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    return failed_ ? FromRocksDB(error_) : Status::OK();
+  }
+
   // Around DB::Resume(), whose own flush tells of its failure by the result. Waits for the compactions: one that failed meanwhile
-  // would end Resume() before that flush has begun.
+  // would end Resume() before that flush has begun. REQUIRES: the engine has stopped, so that no other one begins.
   void BeginResume() {
     std::unique_lock<std::mutex> lock(mutex_);
-    while (failed_ && Property(rocksdb::DB::Properties::kNumRunningCompactions) != 0) {
-      changed_.wait_for(lock, std::chrono::milliseconds(5));
-    }
+    while (Property(rocksdb::DB::Properties::kNumRunningCompactions) != 0) changed_.wait_for(lock, std::chrono::milliseconds(5));
+    failed_ = false;
     resuming_ = true;
   }
-  void EndResume(bool resumed) {
+  void EndResume(const rocksdb::Status& resumed) {
     std::lock_guard<std::mutex> guard(mutex_);
     resuming_ = false;
-    if (resumed) failed_ = false;
-    stuck_ = stuck_ || (!resumed && stage_ == kSealed);
+    if (resumed.ok()) return;
+    failed_ = true;
+    error_ = resumed;
+    lost_ = stage_ == kSealed;
   }
 
   // --- From the engine.
@@ -74,17 +81,18 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
   // In the thread that writes, before the flush is asked for.
   void OnMemTableSealed(const rocksdb::MemTableInfo&) override {
     std::unique_lock<std::mutex> lock(mutex_);
-    Become(kSealed);
     changed_.wait(lock, [this] { return !failing(); });
+    Become(kSealed);
   }
   void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
     std::lock_guard<std::mutex> guard(mutex_);
     flush_thread_ = std::this_thread::get_id();
+    lost_ = false;
     Become(kRunning);
   }
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
     std::lock_guard<std::mutex> guard(mutex_);
-    Become(kIdle);
+    if (stage_ == kRunning) Become(kIdle);
   }
 
   // The engine would look for free space every five seconds, in a thread of its own, and refuse all writes until then; sfkv
@@ -107,16 +115,18 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
       // The engine calls that fatal, but the rows are still in memory and in files, and a new attempt writes new files.
       if (error->severity() != kNotDecided) *error = rocksdb::Status(*error, kStops);
     }
-    if (error->severity() < kStops) return;
     const bool in_flush = flush_thread_ == std::this_thread::get_id();
     if (in_flush && stage_ == kRunning) stage_ = kIdle;
-    if (db_ != nullptr && !resuming_ && TellWhenNoticed(shared_from_this(), /*then_sleep=*/!in_flush)) {
-      failing_.fetch_add(1, std::memory_order_acq_rel);
-      Changed();
-      changed_.wait(lock, [&] { return stage_ != kSealed || in_flush || failed_ || db_ == nullptr; });
+    if (in_flush || error->severity() >= kStops) {
+      if (db_ != nullptr && !(in_flush && resuming_) && TellWhenNoticed(shared_from_this(), /*then_sleep=*/!in_flush)) {
+        failing_.fetch_add(1, std::memory_order_acq_rel);
+        Changed();
+        changed_.wait(lock, [&] { return stage_ != kSealed || in_flush || failed_ || db_ == nullptr; });
+      }
+      failed_ = true;
+      fatal_ = fatal_ || error->severity() > kStops;
+      error_ = *error;
     }
-    failed_ = true;
-    stuck_ = stuck_ || error->severity() > kStops;
     Changed();
   }
 
@@ -164,12 +174,14 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
   std::condition_variable changed_;
   rocksdb::DB* db_ = nullptr;
   std::atomic<bool> busy_{false};
-  std::atomic<int> failing_{0};  // threads that told of a failure which the engine has still to take notice of
+  std::atomic<int> failing_{0};  // jobs that told of a failure which the engine has still to take notice of
   Stage stage_ = kIdle;
-  bool failed_ = false;          // the engine has stopped, until Resume()
-  bool stuck_ = false;           // for good: a flush that is asked for will not begin
+  bool failed_ = false;  // the engine has stopped, until Resume(), by
+  rocksdb::Status error_;
+  bool fatal_ = false;  // it has stopped for good
+  bool lost_ = false;   // Resume() ended before the flush that it asked for had begun
   bool resuming_ = false;
-  std::thread::id flush_thread_;
+  std::thread::id flush_thread_;  // of the last flush; it runs no compactions
   int compactions_failed_ = 0;
 };
 

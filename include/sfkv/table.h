@@ -275,11 +275,7 @@ class Table {
   // The same beside an open batch, which is not written: for a close.
   Status FlushAll() {
     SFKV_RETURN_IF_ERROR(WriteHeld(/*may_wait=*/true));
-    rocksdb::FlushOptions options;
-    options.wait = true;
-    options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
-    SFKV_RETURN_IF_ERROR(writer_->Resume());
-    return FromRocksDB(db_->Flush(options));
+    return writer_->Flush();
   }
 
   // Rewrites all files, so that each key has one row and nothing is left of deleted ones.

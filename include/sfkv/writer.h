@@ -1,7 +1,10 @@
 // How single writes and batches go to the engine: when they may, when they must wait for a flush, and how they go on after one that failed
-// (flush_watch.h). With may_wait false nothing blocks: what would have to wait answers kIncomplete.
+// (flush_watch.h). With may_wait false nothing blocks, but for the moment in which the engine stops: what would have to wait answers
+// kIncomplete.
 // One thread at a time.
 #pragma once
+
+#include <rocksdb/experimental.h>
 
 #include <algorithm>
 #include <memory>
@@ -40,17 +43,34 @@ class Writer {
     return Write(batch->GetDataSize(), /*may_wait=*/true, [&](const rocksdb::WriteOptions& options) { return db_->Write(options, batch); });
   }
 
-  // Lets the engine go on after a failed flush; does nothing unless one has failed.
+  // Writes all that is in memory to files.
+  Status Flush() {
+    rocksdb::FlushOptions options;
+    options.wait = true;
+    options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
+    SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    if (!flushes_->Failure().ok()) SFKV_RETURN_IF_ERROR(Resume());
+    SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Flush(options)));
+    SFKV_RETURN_IF_ERROR(flushes_->Wait());  // an engine that has been resumed does not
+    uint64_t left = 0;
+    db_->GetIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &left);
+    return left == 0 ? Status::OK() : flushes_->Failure();
+  }
+
+ private:
+  // Lets the engine go on after a failure that has stopped it.
   Status Resume() {
     SFKV_RETURN_IF_ERROR(flushes_->Wait());
     flushes_->BeginResume();
     const rocksdb::Status resumed = db_->Resume();
-    flushes_->EndResume(resumed.ok());
+    flushes_->EndResume(resumed);
     // Of what the new flush met, the engine tells a severity that it did not let FlushWatch lower.
-    return FromRocksDB(resumed.IsIOError() ? rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError) : resumed);
+    if (!resumed.ok()) return FromRocksDB(resumed.IsIOError() ? rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError) : resumed);
+    // A compaction that failed is forgotten until a file is added, and a write may have to wait for it. This looks again what is needed.
+    const rocksdb::Slice no_key("\xff\xff");  // beyond all key groups
+    return FromRocksDB(rocksdb::experimental::SuggestCompactRange(db_, &no_key, &no_key));
   }
 
- private:
   // Whether a write of so many bytes cannot fill a memtable while another one is being flushed.
   bool HasRoom(size_t bytes) {
     if (!flushes_->busy()) {

@@ -11,9 +11,9 @@ HEAD = """
 
     _core.wrap_file_system(_failing.capsule())
 
-    def open_store(path, trigger, key=None):
+    def open_store(path, trigger, key=None, more=""):
         backend = sfkv.EmbeddedRocksDBStateBackend()
-        backend._engine_options = f"write_buffer_size=65536;level0_file_num_compaction_trigger={trigger}"
+        backend._engine_options = f"write_buffer_size=65536;level0_file_num_compaction_trigger={trigger};{more}"
         return backend.open(path, key=key, slot=sfkv.Slot("4MB"))
 
     def open_with_a_compaction(path):
@@ -25,6 +25,21 @@ HEAD = """
         gate = _failing.Gate("NewWritableFile", path, ".sst")
         keyed = open_store(path, trigger=2)
         return keyed, keyed.value_state("v", bytes), gate
+
+    def open_recovered(path, trigger=100):
+        "A store that has met a failure, which has passed."
+        keyed = open_store(path, trigger, key=int)
+        state = keyed.value_state("v", bytes)
+        state.put(1, b"1")
+        _failing.arm("for good")
+        try:
+            keyed._store.flush()
+        except sfkv.StorageError:
+            _failing.disarm()
+        else:
+            raise SystemExit("no error")
+        state.put(2, b"2")
+        return keyed
 
     def stop_beside_a_queued_flush():
         "A compaction stops the engine while a flush waits for the only thread, which has to do with another store."
@@ -121,21 +136,79 @@ def test_a_store_is_closed_while_a_failed_compaction_waits_for_a_flush(run):
     )
 
 
+def test_a_flush_after_a_failure_that_has_passed_waits_until_it_is_done(run):
+    run(
+        """
+    keyed = open_recovered(STORE)
+    state = keyed.value_state("v", bytes)
+
+    def flush():
+        try:
+            keyed._store.flush()
+        except sfkv.StorageError as error:
+            errors.append(error)
+        done.set()
+
+    for fails in (False, True, False):
+        errors, done = [], threading.Event()
+        state.put(1, b"written" if fails else b"new")
+        gate = _failing.Gate("NewWritableFile", STORE, ".sst")
+        flushing = threading.Thread(target=flush)
+        flushing.start()
+        assert gate.reached() and not done.wait(0.2)
+        gate.release(fails)
+        flushing.join()
+        assert len(errors) == fails, errors
+    keyed.close(discard=True)
+    with sfkv.open(STORE, recover=True) as again:
+        assert again.value_state("v", bytes).get(1) == b"new"
+    """
+    )
+
+
+def test_a_flush_after_a_failure_that_has_passed_is_not_a_compaction_s(run):
+    """A compaction that fails meanwhile is no failure of the flush, which does not wait for it either."""
+    run(
+        """
+    keyed = open_recovered(STORE, trigger=6)  # two files are there
+    state = keyed.value_state("v", bytes)
+    for number in range(3):
+        state.put(number, b"new")
+        keyed._store.flush()
+    state.put(3, b"new")
+    flush = _failing.Gate("NewWritableFile", STORE, ".sst")
+    flushing = threading.Thread(target=keyed._store.flush)
+    flushing.start()
+    assert flush.reached()
+    compaction = _failing.Gate("NewWritableFile", STORE, ".sst")
+    flush.release()
+    flushing.join()
+    assert compaction.reached()
+    state.put(4, b"new")
+    threading.Timer(0.3, compaction.release, [True]).start()
+    keyed._store.flush()
+    assert keyed.snapshot(1, STORE + "-snapshots").result().id == 1
+    check(keyed, state, 5)
+    """
+    )
+
+
 def test_compactions_that_fail_for_long(run):
     """Flushes find room where compactions do not: writes go on for a while, say why they cannot, and go on with room."""
     run(
         """
-    keyed = open_store(STORE, trigger=4, key=int)
+    keyed = open_store(STORE, 4, int, "level0_slowdown_writes_trigger=8;level0_stop_writes_trigger=8")
     state = keyed.value_state("v", bytes)
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, unlimited[1]))
-    written = 0
-    try:
-        while True:
+    written = errors = 0
+    while errors < 4:
+        try:
             state.put(written, os.urandom(20_000))
             written += 1
-    except sfkv.StorageError as error:
-        assert "File too large" in str(error) and not isinstance(error, sfkv.FailedStoreError), error
+        except sfkv.StorageError as error:
+            assert "File too large" in str(error) and not isinstance(error, sfkv.FailedStoreError), error
+            errors += 1
     assert state.contains_many(range(written)).to_pylist() == [True] * written
     resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
     check(keyed, state, written)
