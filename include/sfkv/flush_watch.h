@@ -65,11 +65,9 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
     std::unique_lock<std::mutex> lock(mutex_);
     while (Property(rocksdb::DB::Properties::kNumRunningCompactions) != 0) changed_.wait_for(lock, std::chrono::milliseconds(5));
     failed_ = false;
-    resuming_ = true;
   }
   void EndResume(const rocksdb::Status& resumed) {
     std::lock_guard<std::mutex> guard(mutex_);
-    resuming_ = false;
     if (resumed.ok()) return;
     failed_ = true;
     error_ = resumed;
@@ -99,17 +97,14 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
   // tries again with the next write or flush (Writer::Resume).
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) override { *auto_recovery = false; }
 
-  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& job) override {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (job.status.ok()) compactions_failed_ = 0;
-  }
-
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     const bool is_compaction = reason == rocksdb::BackgroundErrorReason::kCompaction;
     std::unique_lock<std::mutex> lock(mutex_);
     if (error->IsIOError()) {
-      if (is_compaction && ++compactions_failed_ <= kCompactionsThatMayFail) {
-        *error = rocksdb::Status::OK();  // the engine tries it again, in new files; what it was to rewrite is still there
+      // The engine tries a compaction again, in new files; what it was to rewrite is still there. But a write that waits must not wait
+      // for ever.
+      if (is_compaction && (db_ == nullptr || Property(rocksdb::DB::Properties::kIsWriteStopped) == 0)) {
+        *error = rocksdb::Status::OK();
         return;
       }
       // The engine calls that fatal, but the rows are still in memory and in files, and a new attempt writes new files.
@@ -117,15 +112,15 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
     }
     const bool in_flush = flush_thread_ == std::this_thread::get_id();
     if (in_flush && stage_ == kRunning) stage_ = kIdle;
-    if (in_flush || error->severity() >= kStops) {
-      if (db_ != nullptr && !(in_flush && resuming_) && TellWhenNoticed(shared_from_this(), /*then_sleep=*/!in_flush)) {
+    if (error->severity() >= kStops || (error->severity() == kNotDecided && !is_compaction)) {
+      if (db_ != nullptr && TellWhenNoticed(shared_from_this(), /*then_sleep=*/!in_flush)) {
         failing_.fetch_add(1, std::memory_order_acq_rel);
         Changed();
         changed_.wait(lock, [&] { return stage_ != kSealed || in_flush || failed_ || db_ == nullptr; });
       }
       failed_ = true;
+      if (!fatal_) error_ = *error;
       fatal_ = fatal_ || error->severity() > kStops;
-      error_ = *error;
     }
     Changed();
   }
@@ -141,9 +136,6 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
 
   static constexpr rocksdb::Status::Severity kNotDecided = rocksdb::Status::Severity::kNoError;  // where a file system says "retryable"
   static constexpr rocksdb::Status::Severity kStops = rocksdb::Status::Severity::kHardError;     // until Resume(); more is for good
-
-  // In a row. Then it is no passing failure, and writes must be refused before the uncompacted files stall them for ever.
-  static constexpr int kCompactionsThatMayFail = 10;
 
   // REQUIRES for all that follow: the mutex is held.
 
@@ -180,9 +172,7 @@ class FlushWatch : public rocksdb::EventListener, public FailureWaiter, public s
   rocksdb::Status error_;
   bool fatal_ = false;  // it has stopped for good
   bool lost_ = false;   // Resume() ended before the flush that it asked for had begun
-  bool resuming_ = false;
   std::thread::id flush_thread_;  // of the last flush; it runs no compactions
-  int compactions_failed_ = 0;
 };
 
 }  // namespace sfkv

@@ -48,27 +48,38 @@ class Writer {
     rocksdb::FlushOptions options;
     options.wait = true;
     options.allow_write_stall = true;  // nobody else writes, so a stall costs no one
+    SFKV_RETURN_IF_ERROR(Resume());
+    // An engine that has been resumed does not wait, and it may tell of a compaction that failed: what counts is what is left in memory.
+    const Status asked = FromRocksDB(db_->Flush(options));
     SFKV_RETURN_IF_ERROR(flushes_->Wait());
-    if (!flushes_->Failure().ok()) SFKV_RETURN_IF_ERROR(Resume());
-    SFKV_RETURN_IF_ERROR(FromRocksDB(db_->Flush(options)));
-    SFKV_RETURN_IF_ERROR(flushes_->Wait());  // an engine that has been resumed does not
-    uint64_t left = 0;
-    db_->GetIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &left);
-    return left == 0 ? Status::OK() : flushes_->Failure();
+    if (Count(rocksdb::DB::Properties::kNumImmutableMemTable) == 0 && Count(rocksdb::DB::Properties::kNumEntriesActiveMemTable) == 0) {
+      return Status::OK();
+    }
+    SFKV_RETURN_IF_ERROR(flushes_->Failure());
+    return asked.ok() ? Status(Code::kStorage, "IO error: the engine ended a flush before it was done: call again") : asked;
   }
 
  private:
-  // Lets the engine go on after a failure that has stopped it.
+  // Lets the engine go on after a failure; does nothing unless one has stopped it.
   Status Resume() {
     SFKV_RETURN_IF_ERROR(flushes_->Wait());
+    if (flushes_->Failure().ok()) return Status::OK();
     flushes_->BeginResume();
-    const rocksdb::Status resumed = db_->Resume();
-    flushes_->EndResume(resumed);
+    rocksdb::Status resumed = db_->Resume();
     // Of what the new flush met, the engine tells a severity that it did not let FlushWatch lower.
-    if (!resumed.ok()) return FromRocksDB(resumed.IsIOError() ? rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError) : resumed);
-    // A compaction that failed is forgotten until a file is added, and a write may have to wait for it. This looks again what is needed.
-    const rocksdb::Slice no_key("\xff\xff");  // beyond all key groups
-    return FromRocksDB(rocksdb::experimental::SuggestCompactRange(db_, &no_key, &no_key));
+    if (resumed.IsIOError()) resumed = rocksdb::Status(resumed, rocksdb::Status::Severity::kHardError);
+    flushes_->EndResume(resumed);
+    if (!resumed.ok()) return FromRocksDB(resumed);
+    // A compaction that failed is forgotten until a file is added, and a write may have to wait for it. This looks again what is needed,
+    // and asks for nothing more: no file has rows beyond those that the store keeps for itself (FORMAT.md 5).
+    const rocksdb::Slice beyond_all_rows("\xff\xff\xff");
+    return FromRocksDB(rocksdb::experimental::SuggestCompactRange(db_, &beyond_all_rows, &beyond_all_rows));
+  }
+
+  // A count that the engine keeps; not 0 if it does not tell.
+  uint64_t Count(const std::string& property) const {
+    uint64_t count = 0;
+    return db_->GetIntProperty(property, &count) ? count : 1;
   }
 
   // Whether a write of so many bytes cannot fill a memtable while another one is being flushed.
@@ -90,8 +101,8 @@ class Writer {
     return memtable_bytes_ - std::min<size_t>(memtable_bytes_, used);
   }
 
-  // Runs a write of so many bytes. After a failed flush the engine refuses writes until it is told to go on: so a call that may wait and
-  // is refused tells it, once; what fails otherwise is tried again by such a call.
+  // Runs a write of so many bytes. After a failed flush, or a compaction that a write waits for, the engine refuses writes until it is
+  // told to go on: so a call that may wait and is refused tells it, once; what fails otherwise is tried again by such a call.
   template <typename Operation>
   Status Write(size_t bytes, bool may_wait, Operation&& operation) {
     if (!may_wait) {

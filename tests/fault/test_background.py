@@ -5,7 +5,7 @@ import os
 import pytest
 
 HEAD = """
-    import os, resource, threading, sfkv
+    import os, resource, threading, time, sfkv
     from sfkv import _core
     from tests.fault import _failing
 
@@ -189,6 +189,62 @@ def test_a_flush_after_a_failure_that_has_passed_is_not_a_compaction_s(run):
     keyed._store.flush()
     assert keyed.snapshot(1, STORE + "-snapshots").result().id == 1
     check(keyed, state, 5)
+    """
+    )
+
+
+def test_what_is_resumed_compacts_nothing_that_need_not(run):
+    """Neither do files that hold rows of the store's own, beyond those of all states."""
+    run(
+        """
+    keyed = open_store(STORE, trigger=100, key=int)
+    state = keyed.value_state("v", bytes)
+    state.put_many(range(1000), [bytes(50)] * 1000, offset=1)
+    keyed.compact()
+    for number in range(2, 4):
+        state.put_many([number], [b"new"], offset=number)
+        _failing.arm("for good" if number == 3 else "count")
+        try:
+            keyed._store.flush()
+        except sfkv.StorageError:
+            _failing.disarm()
+    state.put_many([5], [b"new"], offset=5)
+    time.sleep(0.5)
+    assert len([name for name in os.listdir(STORE) if name.endswith(".sst")]) == 3
+    check(keyed, state, 1000)
+    """
+    )
+
+
+def test_a_flush_is_not_a_compaction_that_stops_the_engine(run):
+    """It is done when its rows are in a file, whatever has stopped the engine meanwhile."""
+    run(
+        """
+    keyed, state, compaction = open_with_a_compaction(STORE)
+    assert compaction.reached()
+    state.put(1000, b"new")
+    manifest = _failing.Gate("Append", STORE + "/MANIFEST")
+    flush = _failing.Gate("NewWritableFile", STORE, ".sst")
+    compaction.release()
+    assert manifest.reached()
+    errors = []
+
+    def flush_all():
+        try:
+            keyed._store.flush()
+        except sfkv.StorageError as error:
+            errors.append(error)
+
+    flushing = threading.Thread(target=flush_all)
+    flushing.start()
+    assert flush.reached()
+    manifest.release(fails=True)
+    time.sleep(0.3)
+    assert flushing.is_alive()  # nor is it over because of that
+    flush.release()
+    flushing.join()
+    assert errors == []
+    check(keyed, state, 1001)
     """
     )
 
